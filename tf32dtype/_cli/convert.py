@@ -14,6 +14,10 @@ Example: a folder of files, without some tensors
 
   $ tf32dtype convert model/ model-mxfp8/ --to mxfp8 --exclude 'self_attn'
 
+Example: each layer in the format of a plan, such as tf32dtype.interop.torch.tune finds
+
+  $ tf32dtype convert model/ model-mixed/ --plan plan.toml
+
 All floating-point tensors are converted. Formats below 16 bits convert only tensors of
 two or more axes, since norms and biases are vectors. Block formats of 4 to 8 bits, and
 formats with --scheme or --tile, also leave out embeddings, norms, routers of experts
@@ -24,6 +28,10 @@ Block formats store their scales as tensors of their own, whose names and layout
 `--scheme` chooses. With `--scheme` or `--tile`, fp8_e4m3 and fp8_e5m2 have scales too:
 one per row, or one per 128 x 128 values under the scheme deepseek. Inference reads from
 config.json, under the key quantization_config, how weights are quantized.
+
+With --plan, the weights of linear layers are stored as compressed-tensors, with one
+group in quantization_config for each pair of formats of weights and activations. The
+command refuses formats that compressed-tensors does not have, and names the layers.
 
 If OUT is a folder and IN is a folder with a config.json, the tokenizer and the other
 files that a model needs are copied, and config.json is written with its
@@ -51,6 +59,7 @@ import json
 import re
 import sys
 from argparse import ArgumentParser, Namespace
+from typing import Any
 
 from .._base.errors import UserError
 from .._base.text import (
@@ -67,8 +76,10 @@ from .._base.wording import joined
 from .._files.convert.convert import Result, convert
 from .._files.convert.options import Options
 from .._files.convert.plan import said_of_parts
-from .._files.convert.targets import find
+from .._files.convert.planned import Planned
+from .._files.convert.targets import Target, find
 from .._files.convert.weak import MOST, Weak, find_weak
+from .._files.layer_plans import layer_plan_text, read_layer_plan
 from .._files.safetensors.schemes import SCHEMES
 from .._formats.quantize import ROUNDINGS
 from .._programs.streams import say
@@ -93,9 +104,16 @@ def add_arguments(parser: ArgumentParser) -> None:
     precision = parser.add_argument_group("Precision")
     options = {
         "--to FORMAT": "convert to this format (bf16, fp8_e4m3, float16, ...) or block"
-        " format (mxfp8, mxfp4, nvfp4, tcfp12, ...); required",
+        " format (mxfp8, mxfp4, nvfp4, tcfp12, ...) (default: the formats of --plan)",
+        "--plan FILE": "convert the weights of each layer to the format that this plan"
+        " has for it (default: convert to the format of --to)",
     }
-    add_options(precision, options, required=True)
+    add_options(precision, options)
+    options = {
+        "--weights-only": "leave out the formats of activations in --plan (default: say"
+        " them in quantization_config)",
+    }
+    add_options(precision, options)
     precision.add_argument(
         "--rounding",
         choices=ROUNDINGS,
@@ -149,8 +167,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     """Convert, and print the table; 1 if a tensor could not be converted."""
-    options = _options(arguments)
-    target = find(options)
+    options, target = _work(arguments)
     with opened(arguments.source) as source:
         try:
             result = convert(
@@ -165,7 +182,8 @@ def run(arguments: Namespace) -> int:
         except KeyboardInterrupt:
             _tell("stopped; run the same command again to resume")
             raise
-        weak = find_weak(source, target, result.records, arguments.min_db)
+        most = 0 if arguments.plan else MOST
+        weak = find_weak(source, result.targets, result.records, arguments.min_db, most)
     if arguments.json:
         print_json(
             {
@@ -187,12 +205,55 @@ def run(arguments: Namespace) -> int:
         _print(result)
         if result.left_out:
             parts = said_of_parts(result.left_out)
-            print(f"left out by default, --include converts them: {parts}")
+            why = "by default, --include converts them"
+            if arguments.plan:
+                why = "unless the plan has their exact names"
+            print(f"left out {why}: {parts}")
         _print_files(result)
     for name, why in result.failed.items():
         _tell(f"{printable(name)} is copied unchanged: {why}")
     _tell_weak(weak, arguments.min_db, arguments.force)
     return int(bool(result.failed or (weak and not arguments.force)))
+
+
+#: The options that --plan replaces, and their defaults.
+_REPLACED: dict[str, Any] = {
+    "to": None,
+    "scheme": None,
+    "include": [],
+    "rounding": "ties_to_even",
+    "overflow": None,
+    "scale": None,
+    "block_size": None,
+    "tile": None,
+    "seed": None,
+}
+
+
+def _work(arguments: Namespace) -> tuple[Options, Target | Planned]:
+    """Return the options, and the format or plan that they describe."""
+    if arguments.plan is None:
+        if arguments.to is None:
+            raise UserError("--to or --plan must be given; use --help to see how")
+        if arguments.weights_only:
+            raise UserError("--weights-only must only be given with --plan")
+        options = _options(arguments)
+        return options, find(options)
+    for name, usual in _REPLACED.items():
+        if getattr(arguments, name) != usual:
+            option = name.replace("_", "-")
+            raise UserError(f"--{option} cannot be combined with --plan")
+    try:
+        plan = read_layer_plan(arguments.plan)
+    except ValueError as error:
+        raise UserError(str(error)) from None
+    options = Options(
+        "",
+        exclude=tuple(arguments.exclude),
+        plan=layer_plan_text(plan),
+        weights_only=arguments.weights_only,
+    )
+    return options, Planned(plan, arguments.weights_only)
 
 
 def _options(arguments: Namespace) -> Options:

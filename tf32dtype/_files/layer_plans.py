@@ -54,10 +54,9 @@ class PlannedLayer:
         pairs = {name: getattr(self, name) for name in FORMATS}
         return {name: given for name, given in pairs.items() if given is not None}
 
-    @property
-    def is_exact(self) -> bool:
-        """Whether the name is that of one layer."""
-        return not any(x in self.name for x in "*?[")
+    def format_of(self, role: str) -> str:
+        """Return the format of "weights" or "activations"; "f32": unrounded."""
+        return getattr(self, role) or self.precision or "f32"
 
     def matches(self, layer: str) -> bool:
         """Return whether this is about a layer."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
@@ -31,6 +31,7 @@ from .plan import (
     make,
     not_convertible,
 )
+from .planned import Planned, brief_list
 from .quantization_config import quantization_config
 from .targets import PIECE, Scaled, Target, numbers
 
@@ -59,6 +60,8 @@ class Result:
     left_out: dict[str, str] = field(default_factory=dict)
     #: the configuration by which readers recognize the scales; None if not needed
     quantization_config: dict[str, Any] | None = None
+    #: the targets of the tensors that were to be converted
+    targets: Mapping[str, Target] = field(default_factory=dict)
     #: the other files of the model, next to its tensors
     files: ModelFiles = field(default_factory=ModelFiles)
 
@@ -67,7 +70,7 @@ def convert(
     source: TensorFile,
     out: str,
     options: Options,
-    target: Target,
+    target: Target | Planned,
     *,
     force: bool,
     progress: Progress,
@@ -81,8 +84,8 @@ def convert(
     out : str
         As for `plan.destination`.
     options : Options
-    target : Target
-        The target that `options` describe.
+    target : Target or Planned
+        The target that `options` describe, or the plan with a target for each layer.
     force : bool
         Whether to replace existing files.
     progress : callable
@@ -100,7 +103,12 @@ def convert(
     """
     where = destination(source, out)
     unreadable = left_out(source, options)
-    choice = choose(source, options, target)
+    if isinstance(target, Planned):
+        choice = target.choose(source, options)
+    else:
+        choice = choose(source, options, target)
+    if choice.absent:
+        tell(f"{source.paths[0]} has no weights of {brief_list(choice.absent)}")
     for name, problem in unreadable.items():
         tell(f"{name} is left out: {problem}")
     sources = _identity(source.paths)
@@ -118,8 +126,8 @@ def convert(
             _check_absent(where, notes, force)
             kept = notes.kept
             if kept is None:
-                kept = _not_convertible(source, choice.chosen, target, progress)
-            items = make(source, target, choice.chosen, kept, where)
+                kept = _not_convertible(source, choice.chosen, progress)
+            items = make(source, choice.chosen, kept, where)
             parts = _parts(items, where, source)
         except BaseException:
             if notes.is_new:
@@ -150,18 +158,21 @@ def convert(
         notes.remove()
     result = _result(items, parts, notes, where)
     result.left_out = choice.left_out
+    result.targets = choice.chosen
     result.quantization_config = config
     result.files = files
     return result
 
 
 def _quantization(
-    items: Sequence[Item], target: Target
+    items: Sequence[Item], target: Target | Planned
 ) -> tuple[dict[str, Any] | None, bool]:
     """Return the output's `quantization_config`, and whether it is known.
 
     It is unknown for a mix of schemes, and for a scheme without such a key.
     """
+    if isinstance(target, Planned):
+        return target.config(items), True
     if any(x.target is None and x.tensor.group is not None for x in items):
         return None, False
     if not isinstance(target, Scaled):
@@ -198,11 +209,11 @@ def _check_absent(where: Destination, notes: Notes, force: bool) -> None:
 
 
 def _not_convertible(
-    source: TensorFile, chosen: set[str], target: Target, progress: Progress
+    source: TensorFile, chosen: Mapping[str, Target], progress: Progress
 ) -> dict[str, str]:
-    tensors = [source[name] for name in source if name in chosen]
+    tensors = {name: (source[name], target) for name, target in chosen.items()}
     with progress("checking", len(tensors)) as advance:
-        return not_convertible(tensors, target, advance)
+        return not_convertible(tensors, advance)
 
 
 def _parts(

@@ -13,6 +13,7 @@ from ..._base.errors import UserError
 class Options:
     """The options of `tf32dtype convert`, except the output path."""
 
+    #: the format; empty with a plan
     to: str
     scheme: str | None = None
     include: tuple[str, ...] = ()
@@ -27,6 +28,10 @@ class Options:
     tile: tuple[int | None, int | None] | None = None
     #: the seed of stochastic rounding
     seed: int | None = None
+    #: the text of a plan of layers, which then replaces the format
+    plan: str = ""
+    #: whether the formats of activations in the plan are left out
+    weights_only: bool = False
 
     def record(self) -> dict[str, Any]:
         """Return the options as a dictionary for the journal."""

@@ -122,10 +122,12 @@ def _is_same(path: str, other: str) -> bool:
 class Choice:
     """The tensors that are to be converted."""
 
-    #: the names of the tensors to be converted
-    chosen: set[str]
+    #: the targets of the tensors to be converted, by their names
+    chosen: Mapping[str, Target]
     #: the names of tensors left out by default, with their parts of a model
     left_out: dict[str, str]
+    #: layers that a plan names, and that have no weights in the input
+    absent: tuple[str, ...] = ()
 
 
 def choose(source: TensorFile, options: Options, target: Target) -> Choice:
@@ -142,22 +144,23 @@ def choose(source: TensorFile, options: Options, target: Target) -> Choice:
         If no tensor is chosen, or a pattern is not a regular expression.
     """
     include, exclude = options.patterns()
-    chosen, left_out = set(), {}
+    chosen: dict[str, Target] = {}
+    left_out = {}
     for tensor in source.values():
         name = tensor.name
-        if not _is_floating(tensor) or tensor.label == target.label:
+        if not is_floating(tensor) or tensor.label == target.label:
             continue
         if any(pattern.search(name) for pattern in exclude):
             continue
         if include:
             if any(pattern.search(name) for pattern in include):
-                chosen.add(name)
+                chosen[name] = target
         elif len(tensor.shape) >= (0 if target.is_wide else 2):
             part = "" if source.is_array else _part(name, target)
             if part:
                 left_out[name] = part
             else:
-                chosen.add(name)
+                chosen[name] = target
     if not chosen:
         raise UserError(
             f"{source.paths[0]} must have a floating-point tensor that is not"
@@ -192,14 +195,15 @@ def said_of_parts(left_out: Mapping[str, str], most: int = 5) -> str:
     return ", ".join(shown) + (f" and {more} more" if more else "")
 
 
-def _is_floating(tensor: Tensor) -> bool:
+def is_floating(tensor: Tensor) -> bool:
+    """Return whether a tensor has floating-point numbers."""
     if tensor.dtype is None:  # blocks, or an unreadable tensor, which is reported later
         return True
     return tensor.dtype.kind == "f" and tensor.dtype != formats["float8_e8m0fnu"].dtype
 
 
 def not_convertible(
-    tensors: list[Tensor], target: Target, advance: Callable[[], None]
+    tensors: Mapping[str, tuple[Tensor, Target]], advance: Callable[[], None]
 ) -> dict[str, str]:
     """Say why some of the tensors cannot be converted.
 
@@ -213,9 +217,9 @@ def not_convertible(
         For a tensor that cannot be read.
     """
     found = {}
-    for tensor in tensors:
+    for name, (tensor, target) in tensors.items():
         if why := _why_not(tensor, target):
-            found[tensor.name] = why
+            found[name] = why
         advance()
     return found
 
@@ -265,8 +269,7 @@ def left_out(source: TensorFile, options: Options) -> dict[str, str]:
 
 def make(
     source: TensorFile,
-    target: Target,
-    chosen: set[str],
+    chosen: Mapping[str, Target],
     kept: Mapping[str, str],
     where: Destination,
 ) -> list[Item]:
@@ -281,17 +284,17 @@ def make(
     for tensor in source.values():
         if tensor.problem:
             continue
-        taken = tensor.name in chosen and tensor.name not in kept
+        target = None if tensor.name in kept else chosen.get(tensor.name)
         try:
             outlines = (
-                target.outlines(tensor.name, tensor.shape) if taken else _own(tensor)
+                target.outlines(tensor.name, tensor.shape) if target else _own(tensor)
             )
         except (ValueError, TypeError) as error:
             raise UserError(f"tensor {tensor.name}: {error}") from None
         items.append(
             Item(
                 tensor,
-                target if taken else None,
+                target,
                 outlines,
                 where.paths[tensor.path],
                 kept.get(tensor.name, ""),

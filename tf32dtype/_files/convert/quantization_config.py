@@ -35,6 +35,14 @@ _STRATEGIES: dict[Any, Config] = {
     (128, 128): {"strategy": "block", "block_structure": [128, 128]},
     (1, 128): {"strategy": "group", "group_size": 128},
 }
+#: The block formats and the scales of FP8 that readers choose for activations. NVFP4 is
+#: missing: it needs a scale per tensor from calibration.
+_ACTIVATION_BLOCKS = ("mxfp8_e4m3", "mxfp6_e2m3", "mxfp4")
+_ACTIVATION_SCALES: dict[str, Config] = {
+    "row": {"strategy": "token"},
+    "tensor": {"strategy": "tensor"},
+    "block": {"strategy": "group", "group_size": 128},
+}
 #: The names of Model Optimizer for the tiles of FP8.
 _ALGORITHMS: dict[Any, str] = {
     (1, None): "FP8_PER_CHANNEL_PER_TOKEN",
@@ -71,45 +79,93 @@ def quantization_config(target: Scaled, ignored: Sequence[str]) -> Config | None
 def _compressed_tensors(target: Scaled, ignored: list[str]) -> Config:
     activations: Config | None = None
     if target.tile is not None:
-        form = "float-quantized"
-        weights = _arguments(8, **_STRATEGIES[target.tile])
         columns = target.tile[1]
         inputs: Config = {"strategy": "token"}
         if columns is not None:
             inputs = {"strategy": "group", "group_size": columns}
         activations = _arguments(8, dynamic=True, **inputs)
+    elif target.format == "mxfp8_e4m3":
+        activations = _blocks(target.format, dynamic=True)
+    return _compressed([_group(target, activations, ["Linear"])], ignored)
+
+
+def _group(target: Scaled, activations: Config | None, layers: list[str]) -> Config:
+    """Return the group of layers with the same formats."""
+    if target.tile is not None:
+        form = "float-quantized"
+        weights = _arguments(8, **_STRATEGIES[target.tile])
     else:
-        row = block_formats[target.format]
-        width = elements[row.element].width
+        weights = _blocks(target.format)
         name = target.format.partition("_")[0]
-        strategy, scales = "group", "torch.uint8"
-        if target.format == "nvfp4":
-            strategy, scales = "tensor_group", "torch.float8_e4m3fn"
-        facts: Config = {
-            "strategy": strategy,
-            "group_size": row.block_size,
-            "scale_dtype": scales,
-            "zp_dtype": scales,
-        }
-        form = f"{name}-pack-quantized"
-        weights = _arguments(width, **facts)
-        if width == 8:
-            form = f"{name}-quantized"
-            activations = _arguments(width, dynamic=True, **facts)
-    group = {
-        "targets": ["Linear"],
+        form = f"{name}-{'pack-' * (weights['num_bits'] < 8)}quantized"
+    return {
+        "targets": layers,
         "format": form,
         "weights": weights,
         "input_activations": activations,
         "output_activations": None,
     }
+
+
+def _compressed(groups: list[Config], ignored: list[str]) -> Config:
+    forms = {group["format"] for group in groups}
     return {
         "quant_method": "compressed-tensors",
-        "format": form,
+        "format": "mixed-precision" if len(forms) > 1 else forms.pop(),
         "quantization_status": "compressed",
-        "config_groups": {"group_0": group},
+        "config_groups": {f"group_{i}": group for i, group in enumerate(groups)},
         "ignore": ignored,
     }
+
+
+def _blocks(format: str, dynamic: bool = False) -> Config:
+    """Return the arguments of a block format."""
+    row = block_formats[format]
+    strategy, scales = "group", "torch.uint8"
+    if format == "nvfp4":
+        strategy, scales = "tensor_group", "torch.float8_e4m3fn"
+    return _arguments(
+        elements[row.element].width,
+        dynamic,
+        strategy=strategy,
+        group_size=row.block_size,
+        scale_dtype=scales,
+        zp_dtype=scales,
+    )
+
+
+def activations_of(format: str, scale: str) -> Config | None:
+    """Return the arguments of activations that a reader rounds; None: it cannot.
+
+    Parameters
+    ----------
+    format : str
+        The block format, or "fp8_e4m3".
+    scale : str
+        What shares a scale in FP8, as in plans of layers.
+    """
+    if format in _ACTIVATION_BLOCKS:
+        return _blocks(format, dynamic=True)
+    if format == "fp8_e4m3" and scale in _ACTIVATION_SCALES:
+        return _arguments(8, dynamic=True, **_ACTIVATION_SCALES[scale])
+    return None
+
+
+def mixed_config(
+    groups: Sequence[tuple[Scaled, Config | None, Sequence[str]]],
+    ignored: Sequence[str],
+) -> Config | None:
+    """Return the configuration of compressed-tensors for groups of layers.
+
+    Parameters
+    ----------
+    groups : sequence of tuple
+        The format of weights, the arguments of activations, and the names of layers.
+    ignored : sequence of str
+        The names of unchanged layers.
+    """
+    made = [_group(target, inputs, [*names]) for target, inputs, names in groups]
+    return _compressed(made, [*ignored]) if made else None
 
 
 def _arguments(bits: int, dynamic: bool = False, **more: Any) -> Config:

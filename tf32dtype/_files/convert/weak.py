@@ -49,23 +49,26 @@ class Weak:
 
 def find_weak(
     source: TensorFile,
-    target: Target,
+    targets: Mapping[str, Target],
     records: Sequence[Mapping[str, Any]],
     min_db: float,
+    most: int = MOST,
 ) -> list[Weak]:
     """Find the converted tensors whose SNR is below a limit, the worst first.
 
     Parameters
     ----------
     source : TensorFile
-        The input. The worst `MOST` tensors are read again, and measured in the formats
-        that have at least the bits of the target, the cheapest first.
-    target : Target
-        The format that they were converted to.
+        The input. The worst tensors are read again, and measured in the formats that
+        have at least the bits of the target, the cheapest first.
+    targets : mapping of str to Target
+        The formats that they were converted to, by their names.
     records : sequence of dict
         The `Result.records` of the conversion.
     min_db : float
         The smallest accepted SNR, in dB.
+    most : int
+        How many tensors are measured in other formats.
 
     Raises
     ------
@@ -78,8 +81,10 @@ def find_weak(
         if x["snr_db"] < min_db
     ]
     found.sort(key=lambda x: x.snr_db)
-    worst = [_with_remedy(x, source[x.name], target, min_db) for x in found[:MOST]]
-    return worst + found[MOST:]
+    worst = [
+        _with_remedy(x, source[x.name], targets[x.name], min_db) for x in found[:most]
+    ]
+    return worst + found[most:]
 
 
 def _with_remedy(weak: Weak, tensor: Tensor, target: Target, min_db: float) -> Weak:
