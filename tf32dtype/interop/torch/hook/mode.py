@@ -20,7 +20,7 @@ from .attention import WatchAttention
 from .kinds import OF_NESTED, Kind, known
 from .layers import Layers, Place
 from .multiply import product_of_codes
-from .operations import CODES, DTYPES
+from .operations import CODES, DTYPES, Multiplier
 from .recipe import Recipe, Role
 
 #: Returns the recipe of a layer; None: PyTorch computes it.
@@ -172,7 +172,11 @@ class ProductMode(TorchDispatchMode):
         if recipe is None:
             raise NotReplaced
         self.calls[place.layer] += 1
-        return Multiplier(self, place, recipe)
+        return self.multiplier_at(place, recipe)
+
+    def multiplier_at(self, place: Place, recipe: Recipe) -> Multiplier:
+        """Return what multiplies operands of a layer."""
+        return LayerMultiplier(self, place, recipe)
 
     def multiply(self, a: Tensor, b: Tensor, place: Place, recipe: Recipe) -> Tensor:
         """Return a product of a layer."""
@@ -188,7 +192,7 @@ class ProductMode(TorchDispatchMode):
         return torch.from_numpy(result)
 
 
-class Multiplier(NamedTuple):
+class LayerMultiplier(NamedTuple):
     """Multiplies matrices that are made of the operands of one layer."""
 
     mode: ProductMode

@@ -19,7 +19,8 @@ from ....tensor_core.device import DeviceName
 from ..hook.kinds import Kind, known
 from ..hook.layers import Place
 from ..hook.mode import NotReplaced, ProductMode, as_array
-from ..hook.recipe import Recipe, Role, make_recipe
+from ..hook.operations import Multiplier
+from ..hook.recipe import Recipe, make_recipe
 from .measuring import Array, Gathered
 from .rows import LayerRow, ProductShape, Unreached
 from .sampling import band_of, samples
@@ -194,11 +195,15 @@ def recipes_of(
     return {name: make_recipe(name, device=device) for name in names}
 
 
+#: The recipe of all layers while products are recorded.
+_USUAL = Recipe()
+
+
 class _RecordingMode(ProductMode):
     """Gives products to a recorder; results of operations are PyTorch's own."""
 
     def __init__(self, recorder: Recorder, model: nn.Module | None) -> None:
-        super().__init__(lambda layer: None, model)
+        super().__init__(lambda layer: _USUAL, model)
         self._recorder = recorder
         self._has_onednn = False
 
@@ -230,14 +235,20 @@ class _RecordingMode(ProductMode):
             operation(self, *args, **options)
         return func(*args, **kwargs)
 
-    def product(
-        self,
-        a: Tensor,
-        b: Tensor,
-        left: Role | None = None,
-        right: Role | None = None,
-    ) -> Tensor:
-        self._recorder.take(a, b, self.layers.place(a, b, (left, right)))
+    def multiplier_at(self, place: Place, recipe: Recipe) -> Multiplier:
+        return _Recording(place, self._recorder)
+
+
+class _Recording:
+    """Gives the product of an operation to a recorder, and returns the usual one."""
+
+    takes_parts = False  # each operation is one call
+
+    def __init__(self, place: Place, recorder: Recorder) -> None:
+        self._place, self._recorder = place, recorder
+
+    def __call__(self, a: Tensor, b: Tensor) -> Tensor:
+        self._recorder.take(a, b, self._place)
         return torch.matmul(a.float(), b.float())
 
 
