@@ -35,6 +35,7 @@ from .._programs.report.report import Report, count
 from .._programs.report.rounded import rounded
 from .._programs.streams import complain, flush_own, is_open, keep, say, tell
 from . import add_options
+from .torch_report import report_torch
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -88,6 +89,11 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--float64": "round float64 arithmetic too, with --arithmetic (default: no)",
     }
     add_options(group, wanted)
+    wanted = {
+        "--torch": "report the layers of PyTorch models, in formats of --precision that"
+        " may be block formats (default: NumPy's and BLAS's multiplications)",
+    }
+    add_options(parser.add_argument_group("PyTorch"), wanted)
     group = parser.add_argument_group("Output")
     wanted = {
         "--html FILE": "write a page with plots (default: none)",
@@ -113,6 +119,8 @@ class _Explain(Action):
 
 def run(arguments: Namespace) -> NoReturn:
     """Run the program, report, and exit as the program does."""
+    if arguments.torch:
+        report_torch(arguments, TARGET_DB)
     names = signature(options).parameters
     chosen = options(**{name: getattr(arguments, name) for name in names})
     html, json = map(_checked_path, (arguments.html, arguments.json))

@@ -29,6 +29,10 @@ Choose = Callable[[str], Recipe | None]
 _NO_NUMBERS = "on meta"
 
 
+#: Classes of tensors that PyTorch itself computes.
+_PLAIN = (Tensor, nn.Parameter, nn.Buffer)
+
+
 class NotReplaced(Exception):
     """PyTorch computes this operation."""
 
@@ -92,7 +96,7 @@ class ProductMode(TorchDispatchMode):
         kwargs = kwargs or {}
         if FakeTensor in types:
             return func(*args, **kwargs)
-        if any(kind is not Tensor for kind in types):
+        if any(kind not in _PLAIN for kind in types):
             return NotImplemented  # a subclass computes it, perhaps by other operations
         kind, operation, target, why = known(func)
         if kind is Kind.LEAVE or _entered.modes[-1:] != [self]:
