@@ -176,8 +176,9 @@ def test_the_index_has_every_function() -> None:
     assert left == set(
         """cuda.empty_like cuda.full_like cuda.ones_like cuda.zeros_like
         interop.arrow.NumberArray interop.arrow.NumberScalar interop.arrow.NumberType
-        interop.dask.WorkersPrecision interop.gguf.File safetensors.SafeTensors
-        safetensors.TensorInfo""".split()
+        interop.dask.WorkersPrecision interop.gguf.File interop.torch.GroupRow
+        interop.torch.LayerRow interop.torch.ProductErrors interop.torch.RangeLost
+        safetensors.SafeTensors safetensors.TensorInfo""".split()
     )
 
 

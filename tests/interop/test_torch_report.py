@@ -1,5 +1,6 @@
 """The report of a PyTorch model's layers."""
 
+import doctest
 import json
 import math
 from html.parser import HTMLParser
@@ -713,6 +714,16 @@ def test_files(report, tmp_path):
         report.save(tmp_path / "no" / "layers.html")
     with pytest.raises(TypeError, match="path must be the path"):
         report.save(3)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["report", "LayerReport", "LayerRow", "GroupRow", "ProductErrors", "RangeLost"],
+)
+def test_examples(name):
+    [test] = doctest.DocTestFinder(recurse=False).find(getattr(tt, name), name)
+    assert test.examples
+    assert doctest.DocTestRunner().run(test).failed == 0
 
 
 def test_notebooks_show_tables(report):

@@ -20,6 +20,12 @@ del install, torch
 
 from .layer_report.making import report  # noqa: E402
 from .layer_report.result import LayerReport  # noqa: E402
+from .layer_report.rows import (  # noqa: E402
+    GroupRow,
+    LayerRow,
+    ProductErrors,
+    RangeLost,
+)
 from .layers import Embedding, LayerNorm, Linear, convert  # noqa: E402
 from .plan.apply import apply  # noqa: E402
 from .plan.plan import Plan  # noqa: E402
@@ -30,10 +36,14 @@ from .tensors import from_numpy, to_numpy  # noqa: E402
 
 __all__ = [
     "Embedding",
+    "GroupRow",
     "LayerNorm",
     "LayerReport",
+    "LayerRow",
     "Linear",
     "Plan",
+    "ProductErrors",
+    "RangeLost",
     "apply",
     "convert",
     "dequantize",

@@ -23,6 +23,20 @@ class RangeLost:
     clipped : int
         How many become the largest value of their block although they are more than
         half a step above it.
+
+    See Also
+    --------
+    ProductErrors : It has this for both operands.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tf32dtype.interop import torch as tt
+    >>> model = torch.nn.Sequential(torch.nn.Linear(64, 8))
+    >>> made = tt.report(model, (torch.ones(1, 64),), ["f16"], quiet=True)
+    >>> lost = made.rows[0].errors["f16"].first_lost
+    >>> isinstance(lost, tt.RangeLost), lost.values, lost.infinities, lost.share
+    (True, 64, 0, 0.0)
     """
 
     values: int
@@ -61,6 +75,20 @@ class ProductErrors:
     first_lost, second_lost : RangeLost or None
         The values of the operands that are out of range. None: of precisions with
         several components.
+
+    See Also
+    --------
+    LayerRow : It has this for each precision.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tf32dtype.interop import torch as tt
+    >>> model = torch.nn.Sequential(torch.nn.Linear(64, 8))
+    >>> made = tt.report(model, (torch.ones(1, 64),), ["f16"], quiet=True)
+    >>> errors = made.rows[0].errors["f16"]
+    >>> isinstance(errors, tt.ProductErrors), errors.first_db > errors.snr_db
+    (True, True)
     """
 
     snr_db: float
@@ -118,7 +146,8 @@ class LayerRow:
     share : float
         The share of the multiply-adds of all rows.
     shapes : dict
-        The calls by the product's shape, the most frequent ones.
+        The calls by the product's shape, the most frequent ones. A shape has `stack`,
+        `m`, `n` and `k`: so many products of m x k and k x n matrices.
     dtypes : tuple of str
         The dtypes of the two operands.
     samples : int
@@ -130,6 +159,22 @@ class LayerRow:
         ones of all samples.
     errors : dict
         A `ProductErrors` for each precision.
+
+    See Also
+    --------
+    LayerReport : It has a row for each product.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tf32dtype.interop import torch as tt
+    >>> model = torch.nn.Sequential(torch.nn.Linear(64, 8))
+    >>> made = tt.report(model, (torch.ones(1, 64),), ["f16"], quiet=True)
+    >>> [row] = made.rows
+    >>> isinstance(row, tt.LayerRow), row.name, row.calls, row.first, row.second
+    (True, '0', 1, 'activations', 'weights')
+    >>> [str(shape) for shape in row.shapes], row.is_below(25)
+    (['1 x 8 x 64'], [])
     """
 
     layer: str
@@ -173,6 +218,20 @@ class GroupRow:
     output_db : dict
         For each precision the SNR of the model's outputs in dB, against its outputs
         without rounding. Runs that were left out are missing.
+
+    See Also
+    --------
+    LayerReport : It has a row for each group.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tf32dtype.interop import torch as tt
+    >>> model = torch.nn.Sequential(torch.nn.Linear(64, 8))
+    >>> made = tt.report(model, (torch.ones(1, 64),), ["f16"], quiet=True)
+    >>> [group] = made.groups
+    >>> isinstance(group, tt.GroupRow), group.layers, group.output_db["f16"] > 50
+    (True, ('0',), True)
     """
 
     name: str
