@@ -141,7 +141,8 @@ numpydoc_validation_checks = {
 FACTS = """Format BlockFormat Model Aligned Rounded BlockScaled Hypothesis Device
 Contested TensorInfo Check Worst""".split()
 MADE = """SafeTensors gguf.File dask.BlockArray WorkersPrecision NumberArray
-NumberScalar Identification""".split()
+NumberScalar Identification LayerReport LayerRow GroupRow ProductErrors
+RangeLost""".split()
 numpydoc_validation_exclude = {rf"\.{name}$" for name in FACTS + MADE}
 numpydoc_validation_exclude |= {r"\.cuda\.ndarray"}
 #: Fields that are None by default, whose comments an older Sphinx hides from numpydoc.

@@ -75,7 +75,13 @@ class LayerReport:
     is_partial: bool = False
 
     def print(self, file: TextIO | None = None) -> None:
-        """Write tables and the verdicts to a stream; None: standard output."""
+        """Write tables and the verdicts.
+
+        Parameters
+        ----------
+        file : text stream, optional
+            Where to write (default: the standard output).
+        """
         print_report(self, file)
 
     def to_text(self) -> str:

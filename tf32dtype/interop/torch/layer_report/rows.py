@@ -99,7 +99,13 @@ class ProductErrors:
     second_lost: RangeLost | None
 
     def keeps(self, target_db: float) -> bool:
-        """Return whether the SNR reaches a target."""
+        """Return whether the SNR reaches a target.
+
+        Parameters
+        ----------
+        target_db : float
+            The required SNR in dB.
+        """
         return self.snr_db >= target_db
 
 
@@ -199,7 +205,13 @@ class LayerRow:
         return f"{layer} [{self.kind}]" if self.kind else layer
 
     def is_below(self, target_db: float) -> list[str]:
-        """Return the precisions that do not reach a target."""
+        """Return the precisions that do not reach a target.
+
+        Parameters
+        ----------
+        target_db : float
+            The required SNR in dB.
+        """
         return [name for name, one in self.errors.items() if not one.keeps(target_db)]
 
 
