@@ -106,6 +106,8 @@ def _write_checkpoints(x):
     td.safetensors.save("model/model.safetensors", tensors, max_shard_size=20_000)
     os.mkdir("model-mxfp8")
     td.safetensors.save("model-mxfp8/model.safetensors", {"a": x.astype(td.fp8_e4m3)})
+    with open("plan.toml", "w") as file:
+        file.write("version = 1\n[[layer]]\nname = 'layer.0'\nprecision = 'mxfp8'\n")
     with open("model.gguf", "wb") as file:
         ffn = gguf_bytes.tensor(b"blk.0.ffn_up", x.shape)
         file.write(gguf_bytes.whole((ffn,), data=x.nbytes))

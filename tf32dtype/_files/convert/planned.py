@@ -26,8 +26,8 @@ from .quantization_config import activations_of, mixed_config, quantization_conf
 from .targets import Scaled, Target, find
 
 SCHEME = "compressed-tensors"
-#: The tiles of an FP8 weight by what shares a scale in a product. The weight is the
-#: transposed second operand.
+#: The tiles of an FP8 weight by the name of its scales in a product, whose second
+#: operand is the transposed weight.
 _TILES: dict[str, Tile] = {
     "row": (1, None),
     "tensor": (None, None),

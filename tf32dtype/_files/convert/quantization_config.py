@@ -142,7 +142,7 @@ def activations_of(format: str, scale: str) -> Config | None:
     format : str
         The block format, or "fp8_e4m3".
     scale : str
-        What shares a scale in FP8, as in plans of layers.
+        The name of the scales of FP8 in plans of layers, such as "row".
     """
     if format in _ACTIVATION_BLOCKS:
         return _blocks(format, dynamic=True)

@@ -31,7 +31,7 @@ class Budget:
     most : float
         The budget.
     error : callable
-        Given an item and a level, returns the error that it alone causes.
+        Given an item and a level, returns the error if no other item is rounded.
     loss : callable
         Given levels, returns how bad the metric is.
 

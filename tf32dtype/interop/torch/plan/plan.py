@@ -78,7 +78,7 @@ class Plan(LayerPlan):
     fp8_e4m3:row bf16 None
     """
 
-    #: recipes by what the plan has, and by the layers that were asked for
+    #: recipes by entries of the plan, and by the names of layers that ran
     _recipes: dict[PlannedLayer, Recipe | None]
     _of_layers: dict[str, Recipe | None]
 

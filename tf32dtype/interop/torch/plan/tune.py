@@ -123,9 +123,9 @@ def tune(
 
     Notes
     -----
-    First, each layer alone is rounded to each format, in one call of the model with the
-    arguments of the first call of `metric`. The relative error of the first tensor of
-    the output orders the layers. If the call returns no floating-point tensor, the
+    First, one layer at a time is rounded to each format, in a call of the model with
+    the arguments of the first call of `metric`. The relative error of the first tensor
+    of the output orders the layers. If the call returns no floating-point tensor, the
     metric orders them.
 
     Without a budget, the search starts from the unrounded model. For each format, the
@@ -288,7 +288,7 @@ def _plan(
     limit: float,
     final: bool,
 ) -> Plan:
-    """Return the plan with the facts of the search, and warn of what it lacks."""
+    """Return the plan with the facts of the search, and give its warnings."""
     metric = runner.known(best)
     facts: dict[str, Any] = {"metric_unrounded": runner.truth}
     if metric is not None:
