@@ -193,9 +193,9 @@ class Layers:
         ]
         if self._running and self._running[-1].is_linear and "weights" not in found:
             found[1] = "weights"  # it is computed for each call, as by weight_norm
-        # A function with its own backward pass computes forward without gradients.
-        has_node = left.requires_grad or right.requires_grad
-        if has_node or not torch.is_grad_enabled():
+        # Operands that need no gradient may be those of `torch.func.grad`, or of a
+        # function with its own backward pass.
+        if not torch.is_inference_mode_enabled():
             self._remember(layer, (left, right), found)
         return Place(layer, found[0], found[1])
 
@@ -225,7 +225,9 @@ class Layers:
         operands: tuple[Tensor, Tensor],
         roles: tuple[Role | None, Role | None],
     ) -> Place:
-        forward = self._forwards.get(node._sequence_nr())
+        number = node._sequence_nr()
+        # In `torch.func.grad`, the number of the node is one less.
+        forward = self._forwards.get(number) or self._forwards.get(number + 1)
         layer = forward.layer if forward else self.running
         found: list[Role | None] = []
         for role, x in zip(roles, operands, strict=True):
