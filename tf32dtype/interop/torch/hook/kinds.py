@@ -84,7 +84,9 @@ _OTHERS = {
     "_euclidean_dist",
     "_trilinear",
     "linalg_matrix_exp",
+    "_compute_linear_combination",
     "linalg_pinv.atol_rtol_tensor",
+    "linalg_pinv.atol_rtol_tensor_out",
     "linear.out",
 }
 #: Operations that have kernels for nested tensors.

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.nn.modules.module import (
     register_module_forward_hook,
@@ -138,9 +139,13 @@ class Layers:
         return kind if self._names else OUTSIDE
 
     def _own(self, tensor: Tensor, layer: str) -> None:
+        if isinstance(tensor, FakeTensor):
+            return
         try:
             address = tensor.untyped_storage().data_ptr()
         except RuntimeError:  # it has no storage: it is not initialized
+            return
+        if address == 0:  # it has no numbers
             return
         found = self._owners.get(address)
         if found is None or found.tensor() is not tensor:
