@@ -154,6 +154,35 @@ void TF_NAME(tf_byte_predicate)(enum tf_predicate_op op, struct tf_byte_order or
 
 /* -- bytes -------------------------------------------------------------------------- */
 
+#if defined(__aarch64__)
+/* Looks up vectors of bytes, stores the results if `out` is given, and returns the or of all
+ * results. An index out of a quarter's range keeps what another quarter gave. The quarters
+ * are variables, as gcc keeps no struct of them in registers. */
+TF_INLINE unsigned look_up_vectors(const uint8_t table[256], const uint8_t *in, uint8_t *out,
+                                   size_t n)
+{
+    const uint8x16x4_t first = vld1q_u8_x4(table), second = vld1q_u8_x4(table + 64);
+    const uint8x16x4_t third = vld1q_u8_x4(table + 128), last = vld1q_u8_x4(table + 192);
+    uint8x16_t any = vdupq_n_u8(0);
+    for (size_t i = 0; i + 16 <= n; i += 16) {
+        const uint8x16_t index = vld1q_u8(in + i);
+        uint8x16_t found = vqtbl4q_u8(first, index);
+        found = vqtbx4q_u8(found, second, index - 64);
+        found = vqtbx4q_u8(found, third, index - 128);
+        found = vqtbx4q_u8(found, last, index - 192);
+        any |= found;
+        if (out) {
+            vst1q_u8(out + i, found);
+        }
+    }
+    const uint64x2_t halves = vreinterpretq_u64_u8(any);
+    uint64_t each = halves[0] | halves[1];
+    each |= each >> 32;
+    each |= each >> 16;
+    return (unsigned)(each | each >> 8) & UINT8_MAX;
+}
+#endif
+
 void TF_NAME(tf_lookup)(const uint8_t table[256], const uint8_t *in, uint8_t *out,
                         size_t n)
 {
@@ -169,6 +198,9 @@ void TF_NAME(tf_lookup)(const uint8_t table[256], const uint8_t *in, uint8_t *ou
         const __m256i index = _mm256_loadu_si256((const __m256i *)(in + i));
         _mm256_storeu_si256((__m256i *)(out + i), tf_shuffle_bytes(table, index));
     }
+#elif defined(__aarch64__)
+    look_up_vectors(table, in, out, n);
+    i = n & ~(size_t)15;
 #endif
     for (; i < n; i++) {
         out[i] = table[in[i]];
@@ -224,6 +256,9 @@ unsigned TF_NAME(tf_lookup_any)(const uint8_t table[256], unsigned wanted,
     any |= any >> 8;
 #elif defined(__AVX2__)
     i = any_has(table, wanted, in, n) ? 0 : n & ~(size_t)31;
+#elif defined(__aarch64__)
+    any = look_up_vectors(table, in, NULL, n);
+    i = n & ~(size_t)15;
 #endif
     for (; i < n; i++) {
         any |= table[in[i]];
