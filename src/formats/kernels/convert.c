@@ -289,44 +289,73 @@ TF_INLINE void bytes_to_float32(struct tf_format f, int index, const uint8_t *in
         out[i] = tf_float_of(table->bits[in[i]]);
     }
 }
-#elif defined(__AVX2__) && defined(__F16C__) && !defined(__AVX512F__)
-/* Converts 16 items. Each is shifted to the fields of float16, whose exponent is at least as
- * wide. That number times 2^(15 - bias) is the item's, also if it is subnormal. */
+#elif (defined(__AVX2__) && defined(__F16C__) && !defined(__AVX512F__)) || \
+    defined(__aarch64__)
+enum { AT_ONCE = 2 * LANES }; /* a vector of items of two bytes */
+
+TF_INLINE shorts widened(const uint8_t in[AT_ONCE])
+{
+#if defined(__AVX2__)
+    return (shorts)_mm256_cvtepu8_epi16(_mm_loadu_si128((const void *)in));
+#else
+    return (shorts)vmovl_u8(vld1_u8(in));
+#endif
+}
+
+/* Returns `value` in lanes where all bits of `is` are set, and x in the others. */
+TF_INLINE shorts replaced(shorts x, shorts is, int16_t value)
+{
+#if defined(__AVX2__)
+    return (shorts)_mm256_blendv_epi8((__m256i)x, _mm256_set1_epi16(value), (__m256i)is);
+#else
+    return (x & ~is) | (value & is);
+#endif
+}
+
+/* Converts one half of a vector of float16 numbers. */
+TF_INLINE floats half_to_floats(shorts x, int upper)
+{
+#if defined(__AVX2__)
+    return (floats)_mm256_cvtph_ps(upper ? _mm256_extracti128_si256((__m256i)x, 1)
+                                         : _mm256_castsi256_si128((__m256i)x));
+#else
+    const float16x8_t halves = (float16x8_t)x;
+    return (floats)(upper ? vcvt_high_f32_f16(halves)
+                          : vcvt_f32_f16(vget_low_f16(halves)));
+#endif
+}
+
+/* Each item is shifted to the fields of float16, whose exponent is at least as wide. That
+ * number times 2^(15 - bias) is the item's, also if it is subnormal. */
 TF_INLINE void through_float16(struct tf_format f, const uint8_t *in, float *out)
 {
     enum { INF = 0x7C00, QUIET_NAN = 0x7E00, BIAS = 15, FRACTION_BITS = 10 };
-    const __m256i mask = _mm256_set1_epi16((short)tf_magnitude_mask(f));
-    const __m256i sign_bit = _mm256_set1_epi16(INT16_MIN);
-    const __m256i only_sign = _mm256_set1_epi16((short)tf_sign_mask(f));
-    const __m256i infinity = _mm256_set1_epi16((short)tf_infinity_magnitude(f));
-    const __m256i nan = _mm256_set1_epi16(QUIET_NAN);
-    const __m256 scale = _mm256_set1_ps(ldexpf(1, BIAS - f.bias));
-    const __m256i item = _mm256_cvtepu8_epi16(_mm_loadu_si128((const void *)in));
-    const __m256i magnitude = _mm256_and_si256(item, mask);
-    const __m256i sign = _mm256_and_si256(_mm256_slli_epi16(item, 16 - f.width), sign_bit);
-    __m256i half = _mm256_slli_epi16(magnitude, FRACTION_BITS - f.mantissa_bits);
+    const shorts mask = shorts_of((int16_t)tf_magnitude_mask(f));
+    const shorts infinity = shorts_of((int16_t)tf_infinity_magnitude(f));
+    const shorts only_sign = shorts_of((int16_t)tf_sign_mask(f));
+    const floats scale = floats_of(ldexpf(1, BIAS - f.bias));
+    const shorts item = widened(in), magnitude = item & mask;
+    shorts half = magnitude << (FRACTION_BITS - f.mantissa_bits);
     if (f.specials == TF_IEEE) {
-        const __m256i is_nan = _mm256_cmpgt_epi16(magnitude, infinity);
-        const __m256i is_infinite = _mm256_cmpeq_epi16(magnitude, infinity);
-        half = _mm256_blendv_epi8(half, nan, is_nan);
-        half = _mm256_blendv_epi8(half, _mm256_set1_epi16(INF), is_infinite);
+        half = replaced(half, (shorts)(magnitude > infinity), QUIET_NAN);
+        half = replaced(half, (shorts)(magnitude == infinity), INF);
     } else if (f.specials == TF_FN) {
-        half = _mm256_blendv_epi8(half, nan, _mm256_cmpeq_epi16(magnitude, mask));
+        half = replaced(half, (shorts)(magnitude == mask), QUIET_NAN);
     }
-    half = _mm256_or_si256(half, sign);
+    half |= item << (16 - f.width) & INT16_MIN;
     if (f.specials == TF_FNUZ) {
-        half = _mm256_blendv_epi8(half, nan, _mm256_cmpeq_epi16(item, only_sign));
+        half = replaced(half, (shorts)(item == only_sign), QUIET_NAN);
     }
-    const __m256 low = _mm256_cvtph_ps(_mm256_castsi256_si128(half));
-    const __m256 high = _mm256_cvtph_ps(_mm256_extracti128_si256(half, 1));
-    _mm256_storeu_ps(out, _mm256_mul_ps(low, scale));
-    _mm256_storeu_ps(out + 8, _mm256_mul_ps(high, scale));
+    const floats low = half_to_floats(half, 0) * scale;
+    const floats high = half_to_floats(half, 1) * scale;
+    memcpy(out, &low, sizeof low);
+    memcpy(out + LANES, &high, sizeof high);
 }
 
 TF_INLINE void bytes_to_float32(struct tf_format f, int index, const uint8_t *in,
                                 float *out, size_t n)
 {
-    enum { AT_ONCE = 16, EXPONENT_BITS = 5 };
+    enum { EXPONENT_BITS = 5 };
     const int is_ieee = f.specials == TF_IEEE;
     (void)index;
     /* The exponent of float8_e5m2fnuz is as wide as float16's, but has no Inf and NaN. */
