@@ -20,7 +20,7 @@
 
 TF_INLINE float multiply_add(float a, float b, float c)
 {
-#if defined(__FMA__)
+#if defined(__FMA__) || defined(__aarch64__)
     return __builtin_fmaf(a, b, c);
 #else
     return a * b + c;

@@ -17,7 +17,7 @@
 
 TF_INLINE double multiply_add(double a, double b, double c)
 {
-#if defined(__FMA__)
+#if defined(__FMA__) || defined(__aarch64__)
     return __builtin_fma(a, b, c);
 #else
     return a * b + c;
