@@ -38,6 +38,20 @@ TF_INLINE float magnitude_of(float x)
     return tf_float_of(tf_bits_of(x) & TF_MAGNITUDE_BITS);
 }
 
+/* Compare magnitudes as integers: on arm64, gcc takes five steps for the opposite of a
+ * comparison of floats, which is true for NaN. */
+TF_INLINE int exceeds(float magnitude, float bound)
+{
+    return (int32_t)tf_bits_of(magnitude) > (int32_t)tf_bits_of(bound);
+}
+
+TF_INLINE float at_most(float magnitude, float bound)
+{
+    const int32_t bits = (int32_t)tf_bits_of(magnitude);
+    const int32_t most = (int32_t)tf_bits_of(bound);
+    return tf_float_of((uint32_t)(bits < most ? bits : most));
+}
+
 /* Returns the nearest integer k to |t| < 2^22, and writes k to the lower bits of *bits. */
 TF_INLINE float nearest(float t, uint32_t *bits)
 {
@@ -122,8 +136,7 @@ TF_INLINE float cosh_near(float x)
 TF_INLINE float tanh_near(float x)
 {
     const float a = magnitude_of(x);
-    const float twice = 2 * a; /* 1 in 11 bits, from 20 on */
-    const float e = expm1_within(twice < 20 ? twice : 20);
+    const float e = expm1_within(at_most(2 * a, 20)); /* 1 in 11 bits, from 20 on */
     return with_sign_of(e / (e + 2), x);
 }
 
@@ -195,14 +208,14 @@ TF_INLINE float arcsinh_near(float x)
 {
     const float a = magnitude_of(x), square = a * a;
     const float t = a + square / (1 + sqrtf(1 + square));
-    return with_sign_of(log1p_near(a < 4096 ? t : 2 * a - 1), x);
+    return with_sign_of(log1p_near(exceeds(4096, a) ? t : 2 * a - 1), x);
 }
 
 /* Returns log(1 + t + sqrt(t (t + 2))) with t = x - 1, or log(2 x) if x^2 hides 1. */
 TF_INLINE float arccosh_near(float x)
 {
     const float t = x - 1;
-    return log1p_near(x < 4096 ? t + sqrtf(t * (t + 2)) : 2 * x - 1);
+    return log1p_near(exceeds(4096, x) ? t + sqrtf(t * (t + 2)) : 2 * x - 1);
 }
 
 TF_INLINE float arctanh_near(float x)
@@ -273,7 +286,7 @@ TF_INLINE float arcsin_within(float x)
 TF_INLINE float arcsin_near(float x)
 {
     const float a = magnitude_of(x);
-    const int is_great = a > 0.5f;
+    const int is_great = exceeds(a, 0.5f);
     const float y = arcsin_within(is_great ? sqrtf(0.5f - 0.5f * a) : a);
     return with_sign_of(is_great ? multiply_add(-2, y, 0x1.921fb6p+0f) : y, x);
 }
@@ -281,7 +294,7 @@ TF_INLINE float arcsin_near(float x)
 TF_INLINE float arccos_near(float x)
 {
     const float a = magnitude_of(x);
-    const int is_great = a > 0.5f;
+    const int is_great = exceeds(a, 0.5f);
     const float y = arcsin_within(is_great ? sqrtf(0.5f - 0.5f * a) : x);
     const float great = x < 0 ? multiply_add(-2, y, 0x1.921fb6p+1f) : 2 * y;
     return is_great ? great : 0x1.921fb6p+0f - y;
@@ -291,9 +304,9 @@ TF_INLINE float arccos_near(float x)
  * on pi/2 - arctan(1/x). */
 TF_INLINE float arctan_near(float x)
 {
-    const float most = 0x1p40f; /* pi/2 in 11 bits, from this on */
-    const float a = magnitude_of(x) > most ? most : magnitude_of(x);
-    const int is_great = a > 0x1.3504f4p+1f, is_middle = a > 0x1.a8279ap-2f;
+    const float a = at_most(magnitude_of(x), 0x1p40f); /* pi/2 in 11 bits, from this on */
+    const int is_great = exceeds(a, 0x1.3504f4p+1f);
+    const int is_middle = exceeds(a, 0x1.a8279ap-2f);
     const float above = is_great ? -1 : is_middle ? a - 1 : a;
     const float below = is_great ? a : is_middle ? a + 1 : 1;
     const float base = is_great ? 0x1.921fb6p+0f : is_middle ? 0x1.921fb6p-1f : 0;

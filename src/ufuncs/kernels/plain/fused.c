@@ -90,7 +90,8 @@ TF_INLINE uint32_t upper(enum tf_binary_op op, int cut, uint32_t a, uint32_t b,
     const uint32_t bits = tf_bits_of(tf_common_result(op, x, y));
     const uint32_t magnitude = bits & TF_MAGNITUDE_BITS;
     seen->greatest = magnitude > seen->greatest ? magnitude : seen->greatest;
-    const uint32_t is_exact = op == TF_TRUE_DIVIDE && fabsf(y) == INFINITY; /* gives 0 */
+    const uint32_t is_exact = /* gives 0 */
+        op == TF_TRUE_DIVIDE && tf_bits_of(y) << 1 == TF_INF_BITS << 1;
     seen->tiny |=
         (uint32_t)(tf_may_underflow(op) && magnitude < TF_LEAST_NORMAL_BITS) & (x != 0) &
         (y != 0) & !is_exact;

@@ -117,7 +117,9 @@ TF_INLINE double power_near(double x, double y)
 TF_INLINE double hypot_near(double x, double y)
 {
     const double root = sqrt(x * x + y * y);
-    return ((fabs(x) == INFINITY) | (fabs(y) == INFINITY)) ? INFINITY : root;
+    const uint64_t infinity = UINT64_C(0x7FF) << 52; /* see exceeds() in functions.h */
+    const int first = bits_of(fabs(x)) == infinity, second = bits_of(fabs(y)) == infinity;
+    return first | second ? INFINITY : root;
 }
 
 /* Returns atan2(y, x). Let q be the smaller magnitude over the larger one. The angle is
@@ -128,12 +130,13 @@ TF_INLINE double arctan2_near(double y, double x)
 {
     const double a = fabs(x), b = fabs(y);
     const double greater = a > b ? a : b, lesser = a > b ? b : a;
-    const int steep = lesser > greater * 0x1.a827999fcef32p-2; /* tan(pi/8) */
+    /* A factor, not a condition, for which gcc would compute the series twice. */
+    const double steep = lesser > greater * 0x1.a827999fcef32p-2 ? 1 : 0; /* tan(pi/8) */
     const double below = greater == 0 ? 1 : greater; /* two zeros have a quotient, too */
-    const double z = (steep ? lesser - greater : lesser) /
-                     (steep ? lesser + greater : below);
+    const double z = multiply_add(-steep, greater, lesser) /
+                     multiply_add(steep, lesser, below);
     const double quarter = 0x1.921fb54442d18p-1; /* pi/4 */
-    double angle = multiply_add(z, odd_series(-(z * z)), steep ? quarter : 0.0);
+    double angle = multiply_add(z, odd_series(-(z * z)), steep * quarter);
     angle = b > a ? 2 * quarter - angle : angle;
     angle = bits_of(x) >> 63 ? 4 * quarter - angle : angle;
     const int known = (a < INFINITY) & (b < INFINITY);
