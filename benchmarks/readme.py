@@ -30,6 +30,7 @@ import culprits
 import diagrams
 import fault_map_figure
 import gpu_report
+import instructions
 import ising_chain
 import layers_figure
 import overview_figure
@@ -254,6 +255,7 @@ DOCUMENTS = {
         "accuracy_length": accuracy_length.block,
     },
     "docs/benchmarks/advice.md": {"culprits": culprits.block},
+    "docs/reference/platforms.md": {"instructions": instructions.block},
 }
 
 TABLES = {

@@ -5,7 +5,7 @@
 No such processor is needed: QEMU emulates Linux programs. instructions/kernels.c calls
 the loops of src/ without Python, and instructions/count.c, a plugin of QEMU, counts.
 Needs Debian's packages qemu-user, gcc-aarch64-linux-gnu and libc6-dev-arm64-cross.
-Takes half a minute.
+Takes half a minute after the first time.
 """
 
 from __future__ import annotations
@@ -22,22 +22,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-
-from setup import (
-    BASELINE,
-    COMMON,
-    COMPACT,
-    OPTIMIZE,
-    ROOT,
-    X86_64,
-    InstructionSet,
-    cpu_count,
-    fingerprint,
-    is_current,
-    sources_in,
-)
-
+ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = Path("benchmarks/ufuncs/instructions")  # in ROOT, as all sources
 BUILD = ROOT / "build" / "instructions"
 
@@ -47,16 +32,17 @@ class Target(NamedTuple):
 
     compiler: str
     emulator: str
+    cpu: str  # of the emulator; the C library also chooses its functions by it
     isa: str  # the name that src/ gives to the set
-    built: tuple[InstructionSet, ...]
+    built: tuple[str, ...]  # the identifiers of sets that the program has
 
 
 ARM64, X86 = "aarch64-linux-gnu-gcc", "gcc"
-SETS = (BASELINE, X86_64[0])
+SETS = ("baseline", "x86_64_v3")
 TARGETS = {
-    "arm64": Target(ARM64, "qemu-aarch64", "baseline", (BASELINE,)),
-    "x86-64-v3": Target(X86, "qemu-x86_64", "x86-64-v3", SETS),
-    "x86-64": Target(X86, "qemu-x86_64", "baseline", SETS),
+    "arm64": Target(ARM64, "qemu-aarch64", "cortex-a76", "baseline", ("baseline",)),
+    "x86-64-v3": Target(X86, "qemu-x86_64", "Haswell", "x86-64-v3", SETS),
+    "x86-64": Target(X86, "qemu-x86_64", "qemu64", "baseline", SETS),
 }
 
 #: The loops that the documents show: a part of those in the JSON file.
@@ -91,42 +77,45 @@ def run(command: list[str]) -> str:
     return done.stdout + done.stderr
 
 
-def compiled(compiler: str, folder: str, source: Path, flags: list[str]) -> str:
-    """Compile a source file, unless its object is current; return the object's path."""
-    room = BUILD / f"{folder}-{fingerprint(compiler, COMMON, flags)}"
-    target = room / source.with_suffix(".o")
-    depfile = target.with_suffix(".d")
-    if not is_current(target, depfile):
-        target.parent.mkdir(parents=True, exist_ok=True)
-        command = [compiler, *COMMON, *flags, "-Isrc", "-MMD", "-MF", str(depfile)]
-        run([*command, "-c", str(source), "-o", str(target)])
-    return str(target)
-
-
 def build(target: Target) -> Path:
     """Build the program, with the same flags as wheels.
 
     For x86-64, wheels have small code in kernels of the baseline, as better sets
     replace them.
     """
+    import setup  # which needs setuptools; the documents do not
+
+    def compiled(label: str, source: Path, flags: list[str]) -> str:
+        flags = [*setup.COMMON, *flags]
+        room = f"{label}-{setup.fingerprint(target.compiler, flags)}"
+        object = BUILD / room / source.with_suffix(".o")
+        depfile = object.with_suffix(".d")
+        if not setup.is_current(object, depfile):
+            object.parent.mkdir(parents=True, exist_ok=True)
+            command = [target.compiler, *flags, "-Isrc", "-MMD", "-MF", str(depfile)]
+            run([*command, "-c", str(source), "-o", str(object)])
+        return str(object)
+
     jobs: list[tuple[str, Path, list[str]]] = []
-    for isa in target.built:
+    sets = [x for x in (setup.BASELINE, *setup.X86_64) if x.identifier in target.built]
+    for isa in sets:
         flags = [
             f"-DTF_ISA={isa.identifier}",
             f"-DTF_PLAIN_ISA={isa.plain}",
             *isa.flags,
         ]
-        is_rare = isa is BASELINE and len(target.built) > 1
-        for source in sources_in("src", kernels=True):
-            chosen = COMPACT if is_rare and source.parent.name == "plain" else OPTIMIZE
-            jobs.append((isa.identifier, source, [*flags, *chosen]))
-    have = [f"-DTF_HAVE_{isa.identifier.upper()}" for isa in target.built]
-    for source in sources_in("src", kernels=False):
+        is_rare = isa is not sets[-1]
+        for source in setup.sources_in("src", kernels=True):
+            small = is_rare and source.parent.name == "plain"
+            optimize = setup.COMPACT if small else setup.OPTIMIZE
+            jobs.append((isa.identifier, source, [*flags, *optimize]))
+    flags = [*setup.OPTIMIZE, *(f"-DTF_HAVE_{x.identifier.upper()}" for x in sets)]
+    for source in setup.sources_in("src", kernels=False):
         if "programs" not in source.parts:
-            jobs.append(("common", source, [*OPTIMIZE, *have]))
-    jobs.append(("common", PROGRAM / "kernels.c", OPTIMIZE))
-    with ThreadPoolExecutor(cpu_count()) as pool:
-        objects = list(pool.map(lambda job: compiled(target.compiler, *job), jobs))
+            jobs.append(("common", source, flags))
+    jobs.append(("common", PROGRAM / "kernels.c", flags))
+    with ThreadPoolExecutor(setup.cpu_count()) as pool:
+        objects = list(pool.map(lambda job: compiled(*job), jobs))
     program = BUILD / f"kernels-{target.compiler}"
     run([target.compiler, "-static", *objects, "-lm", "-o", str(program)])
     return program
@@ -134,12 +123,13 @@ def build(target: Target) -> Path:
 
 def count(target: Target, plugin: Path) -> dict[str, float]:
     """Return the instructions per element of each loop."""
-    command = [target.emulator, "-cpu", "max", "-plugin", str(plugin)]
+    command = [target.emulator, "-cpu", target.cpu, "-plugin", str(plugin)]
     done = subprocess.run(
         [*command, str(build(target)), target.isa],
         capture_output=True, text=True, check=True,
     )  # fmt: skip
-    counts = [int(line) for line in done.stderr.split()]
+    lines = done.stderr.splitlines()  # others warn of features that QEMU lacks
+    counts = [int(line) for line in lines if line.isdigit()]
     found = {}
     for i, line in enumerate(done.stdout.splitlines()):
         kind, name, elements = line.split("\t")
@@ -151,6 +141,7 @@ def count(target: Target, plugin: Path) -> dict[str, float]:
 def measured() -> dict[str, Any]:
     """Return the counts of all loops on all targets."""
     os.chdir(ROOT)
+    sys.path.insert(0, str(ROOT))
     BUILD.mkdir(parents=True, exist_ok=True)
     plugin = BUILD / "count.so"
     run(["gcc", "-shared", "-fPIC", "-O2", str(PROGRAM / "count.c"), "-o", str(plugin)])
