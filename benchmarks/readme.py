@@ -37,9 +37,12 @@ import overview_figure
 import quantum_circuit
 import questions_figure
 import spectral_transform
+import sums_figure
 import surface_figure
 import surface_report
 import tensor_core_tables
+import torch_layers
+import torch_training
 import transformer
 import transformer_plan
 from report import numpy_of, quote, runs_said, said, table, worst
@@ -226,6 +229,11 @@ DOCUMENTS = {
         "matrix_units": tensor_cores,
     },
     "docs/benchmarks/block_training.md": {"block_training": training},
+    "docs/benchmarks/torch_training.md": {"torch_training": torch_training.block},
+    "docs/how_to/torch_layers.md": {
+        "torch_layers": torch_layers.block,
+        "torch_layers:layers": torch_layers.layers,
+    },
     "docs/benchmarks/gpu.md": {
         "gpu_ksplit": gpu_chunks,
         "gpu_bounds": gpu_bounds,
@@ -272,6 +280,8 @@ PICTURES = {
     "docs/figures/fault_map": fault_map_figure.picture,
     "docs/figures/layers": layers_figure.picture,
     "docs/figures/speed": surface_figure.picture,
+    "docs/figures/sums": sums_figure.picture,
+    "docs/figures/torch_training": torch_training.picture,
     **diagrams.PICTURES,
 }
 
