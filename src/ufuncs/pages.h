@@ -39,11 +39,9 @@ struct tf_partials {
     ptrdiff_t overflowed;   /* elements whose last result was out of range */
     unsigned raised;
     uint8_t is_reduction;
-    uint8_t is_elementwise;
 };
 
-/* Returns empty results. `is_reduction`: NumPy asked for the initial value, so the call is
- * not an in-place operation, which would look the same at first. */
+/* Returns empty results. `is_reduction`: NumPy asked for the initial value. */
 struct tf_partials *tf_partials_new(int is_reduction);
 void tf_partials_free(struct tf_partials *partials);
 

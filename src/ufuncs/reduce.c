@@ -128,39 +128,12 @@ static void elementwise_single(enum tf_binary_op op, char *const data[3],
     }
 }
 
-static int is_constant(const char *data, ptrdiff_t stride, size_t itemsize, ptrdiff_t n)
-{
-    for (ptrdiff_t i = 1; i < n; i++) {
-        if (memcmp(data, data + i * stride, itemsize) != 0) {
-            return 0;
-        }
-    }
-    return 1;
-}
-
-/* Returns whether a call that overwrites its first operand is an in-place operation. If
- * NumPy did not ask for an initial value, a reduction's first row can only be the caller's
- * `initial`, the same in all elements, or (with initial=None) the array's first row. Short
- * rows are always kept in slots, which is right for both. The first step of a long reduction
- * with initial=None looks like an in-place operation; `tf_reduce` refuses the second step. */
-static int is_in_place(struct tf_partials *partials, int format,
-                       char *const data[3], const ptrdiff_t strides[3], ptrdiff_t n)
-{
-    enum { SHORT = 1 << 16 };
-    if (!partials->origin && !partials->is_reduction && strides[0] != 0 && n > SHORT) {
-        partials->is_elementwise =
-            !is_constant(data[0], strides[0], tf_summand_size(format), n);
-        partials->origin = partials->is_elementwise ? data[0] : NULL;
-    }
-    return partials->is_elementwise;
-}
-
 /* NumPy calls the loop for five kinds of calls, which the arguments distinguish:
  *
  *     call                data[0], data[2]    strides[0], [2]    and
  *     c = a + b           two addresses       any; also a.cumsum() of two elements
- *     a += b              one address         equal              is_in_place()
- *     a.sum(axis)         one address         equal              not is_in_place()
+ *     a += b              one address         equal              no `partials`
+ *     a.sum(axis)         one address         equal              `partials`
  *     a.cumsum()          [2] one step on     equal
  *     add.at(a, i, b)     one address, one    strides[1] is 0    n is 1, and NumPy asked
  *                         element per call    too                for no initial value */
@@ -170,7 +143,7 @@ enum numpy_call {
     ACCUMULATION
 };
 
-static enum numpy_call numpy_call_of(struct tf_partials *partials, int format,
+static enum numpy_call numpy_call_of(const struct tf_partials *partials,
                                      char *const data[3], const ptrdiff_t strides[3],
                                      ptrdiff_t n)
 {
@@ -180,7 +153,7 @@ static enum numpy_call numpy_call_of(struct tf_partials *partials, int format,
         return ELEMENTWISE;
     }
     if (data[0] == data[2]) {
-        return is_in_place(partials, format, data, strides, n) ? ELEMENTWISE : REDUCTION;
+        return partials ? REDUCTION : ELEMENTWISE;
     }
     return data[2] == data[0] + strides[0] && n > 1 ? ACCUMULATION : ELEMENTWISE;
 }
@@ -205,10 +178,7 @@ int tf_reduce(int format, enum tf_reduction op, struct tf_partials *partials,
               char *const data[3], const ptrdiff_t strides[3], ptrdiff_t n)
 {
     const enum tf_binary_op elementwise = op == TF_SUM ? TF_ADD : TF_MULTIPLY;
-    if (partials && partials->is_elementwise && partials->origin == data[0]) {
-        return TF_ROUNDED_BEFORE;
-    }
-    switch (numpy_call_of(partials, format, data, strides, n)) {
+    switch (numpy_call_of(partials, data, strides, n)) {
     case REDUCTION: return reduce(format, op, partials, data, strides, n);
     case ACCUMULATION: {
         const struct tf_fp saved = tf_fp_begin();

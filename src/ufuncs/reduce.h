@@ -6,12 +6,9 @@
 
 #include "ufuncs/pages.h"
 
-/* `tf_reduce` returns this if the first step of a reduction was taken for an in-place
- * operation and rounded: rows of more than 65536 elements, with initial=None. */
-enum { TF_ROUNDED_BEFORE = -2 };
-
 /* Does add or multiply, whatever NumPy means by the call: elementwise, a step of a
- * reduction, or an accumulation. Returns -1 if memory is short, or TF_ROUNDED_BEFORE. */
+ * reduction, or an accumulation. `partials` is NULL if the call is not a reduction, although
+ * it may overwrite its first operand. Returns -1 if memory is short, else 0. */
 int tf_reduce(int format, enum tf_reduction op, struct tf_partials *partials,
               char *const data[3], const ptrdiff_t strides[3], ptrdiff_t n);
 

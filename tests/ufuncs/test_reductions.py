@@ -7,6 +7,7 @@ import math
 import operator
 import warnings
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from fractions import Fraction
 from typing import Any
@@ -149,20 +150,29 @@ def test_initial_none(scalar_type: Any) -> None:
         np.add.reduce(x[:0], 0, initial=None)
 
 
-def test_initial_none_of_long_rows() -> None:
-    """NumPy's first step looks like an in-place addition, which would be rounded."""
-    x = random(td.bfloat16, (3, 70_000), 8)
-    for reduce in (np.add.reduce, np.multiply.reduce):
-        with pytest.raises(ValueError, match="initial must be a number"):
-            reduce(x, 0, initial=None)
-        with pytest.raises(ValueError, match="initial must be a number"):
-            reduce(x[:, ::-1], 0, initial=None)
-    assert oracle.same(np.add.reduce(x[:2], 0, initial=None), x[0] + x[1]).all()
-    assert oracle.same(np.add.reduce(x, 0), np.add.reduce(x[:, ::-1], 0)[::-1]).all()
-    total = x[0].copy()
-    total += x[1]
-    total += x[1]
-    assert oracle.same(total, (x[0] + x[1]) + x[1]).all()
+@pytest.mark.parametrize("shape", [(3, 5), (4, 70_000), (3, 4, 300), (300, 2, 2)])
+def test_given_initial_values(shape: tuple[int, ...]) -> None:
+    """Do not take a step of a reduction, which NumPy begins itself, for `a += b`."""
+    x = random(td.bfloat16, shape, 8)
+    mask = np.random.default_rng(9).random(shape) < 0.5
+
+    def check() -> None:
+        for view, where in zip(views(x), views(mask), strict=True):
+            for axis in axes(view):
+                want = oracle.exact_sum(view, axis)
+                assert within(view.sum(axis, initial=0), want, td.bfloat16)
+                assert within(view.sum(axis, initial=5), want + 5, td.bfloat16)
+                if axis is not None and np.size(axis) < view.ndim:
+                    got = np.full(want.shape, 7, td.bfloat16)
+                    np.add.reduce(view, axis, initial=None, out=got)
+                    assert within(got, want, td.bfloat16)
+                got = view.sum(axis, initial=0, where=where)
+                want = oracle.exact_sum(np.where(where, view, 0), axis)
+                assert within(got, want, td.bfloat16)
+
+    check()
+    with ThreadPoolExecutor(1) as pool:  # its stack is elsewhere
+        pool.submit(check).result()
 
 
 @each_type
@@ -428,6 +438,14 @@ def test_adding_in_place_is_no_reduction(scalar_type: Any) -> None:
             target = a.copy()
             np.add(view(target), view(b), out=view(target))
             assert np.all(oracle.same(view(target), view(rounded)))
+        for addend in (b[0], b[:, :1], np.asfortranarray(b), b[0, 0]):
+            for where in (True, np.arange(7) < 4):
+                for repeats in (1, 3):
+                    target, want = a.copy(), a
+                    for _ in range(repeats):
+                        np.add(target, addend, out=target, where=where)
+                        want = np.where(where, want + addend, want)
+                    assert np.all(oracle.same(target, want))
 
 
 def test_repeated_addition_in_place_rounds_each_time() -> None:

@@ -34,6 +34,7 @@ cdef extern from "numpy_glue.h":
     void tf_scalar_dealloc(PyObject *)
     void tf_reduction_begins(const void *context)
     bint tf_reduction_began(const void *context)
+    bint tf_is_on_stack(const void *place) nogil
 
 
 cdef extern from "objects.h":

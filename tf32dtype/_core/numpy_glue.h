@@ -82,4 +82,12 @@ static inline void tf_scalar_dealloc(PyObject *self)
 void tf_reduction_begins(const void *context);
 int tf_reduction_began(const void *context);
 
+/* Returns whether an address is that of a local variable of a caller. A false 1 is possible
+ * for an address just above the stack of a thread. */
+static inline int tf_is_on_stack(const void *place)
+{
+    enum { REACH = 1 << 16 }; /* from this frame to that of the loop over rows */
+    return (uintptr_t)place - (uintptr_t)__builtin_frame_address(0) < REACH;
+}
+
 #endif

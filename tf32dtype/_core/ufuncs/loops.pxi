@@ -12,6 +12,7 @@ cdef struct loop_data:
     int op
     tf_partials *partials   # of reductions
     bint is_reduction
+    const npy_intp *strides # with which NumPy asked for the loop
     int exact               # the operand that holds exact numbers
     int kinds[3]            # of products: of the operands and the result
 
@@ -29,13 +30,6 @@ cdef int out_of_memory() noexcept with gil:
     """Set MemoryError unless an exception is set: a stopped call has one already."""
     if PyErr_Occurred() == NULL:
         PyErr_NoMemory()
-    return -1
-
-
-cdef int no_initial_value() noexcept with gil:
-    """Set a ValueError for a reduction whose first step has been rounded."""
-    PyErr_SetString(ValueError, "initial must be a number if a reduction has rows of more"
-                    " than 65536 elements; got None. Omit initial")
     return -1
 
 
@@ -99,14 +93,18 @@ cdef int sum_loop(PyArrayMethod_Context *context, items_t data,
                   const npy_intp *dimensions, const npy_intp *strides,
                   NpyAuxData *auxiliary) noexcept nogil:
     cdef loop_data *loop = <loop_data *>auxiliary
-    if loop.partials == NULL and data[0] == data[2] and strides[0] == strides[2]:
+    # A step of a reduction and an in-place operation have the same operands. If the caller
+    # gives the initial value, NumPy does not ask for it. But NumPy makes the three strides of
+    # a reduction in a local array, for rows after it has asked for the loop. Other strides
+    # belong to an iterator, or are those that it asked with.
+    if (loop.partials == NULL and data[0] == data[2] and strides[0] == strides[2]
+            and (loop.is_reduction or (tf_is_on_stack(strides)
+                 and (strides[0] == 0 or strides != loop.strides)))):
         loop.partials = tf_partials_new(loop.is_reduction)
         if loop.partials == NULL:
             return out_of_memory()
     cdef int failed = tf_reduce(loop.format, <tf_reduction>loop.op, loop.partials, data,
                                 strides, dimensions[0])
-    if failed == TF_ROUNDED_BEFORE:
-        return no_initial_value()
     return out_of_memory() if failed < 0 else 0
 
 

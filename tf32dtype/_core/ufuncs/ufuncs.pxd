@@ -78,7 +78,6 @@ cdef extern from "ufuncs/exact_sum.h" nogil:
 
 
 cdef extern from "ufuncs/reduce.h" nogil:
-    int TF_ROUNDED_BEFORE
     int tf_reduce(int, tf_reduction, tf_partials *, items_t, const npy_intp *,
                   npy_intp)
     int tf_sum_rows(int, const char *, char *, npy_intp, npy_intp, npy_intp, unsigned *)

@@ -118,6 +118,7 @@ cdef int ufunc_get_loop(PyArrayMethod_Context *context, int aligned, int move,
         made.base.free = free_data
         made.base.clone = no_copy
         made.is_reduction = is_reduction
+        made.strides = strides
         for operand in range(3 if is_product else 0):
             made.kinds[operand] = kind_of_descr(descriptors[operand], &ignored)
         made.format = format
