@@ -3,8 +3,8 @@
 
 #include <math.h>
 
-#include "ufuncs/binary.h"
-#include "formats/byte_tables.h"
+#include "formats/fast_codec.h"
+#include "formats/items.h"
 #include "runtime/fp_environment.h"
 #include "ufuncs/segments.h"
 #include "runtime/sizes.h"
@@ -29,14 +29,12 @@ static struct extremes chunk_extremes(int format, const void *items, size_t n,
     int32_t low, high;
     if (f->itemsize == 1) {
         const struct tf_byte_table *table = &tf_byte_tables[format];
-        uint8_t ranks[2], ends[2];
-        float numbers[2];
-        tf_isa->ufuncs->byte_bounds(table->order, items, n, without_nans, &ranks[0],
-                                    &ranks[1]);
-        ends[0] = tf_byte_of_rank(table->order, ranks[0]);
-        ends[1] = tf_byte_of_rank(table->order, ranks[1]);
-        tf_isa->formats->conversions[format].to_float32(ends, numbers, 2);
-        return (struct extremes){numbers[0], numbers[1]};
+        uint8_t least, greatest;
+        tf_isa->ufuncs->byte_bounds(table->order, items, n, without_nans, &least, &greatest);
+        return (struct extremes){
+            tf_float_of(table->bits[tf_byte_of_rank(table->order, least)]),
+            tf_float_of(table->bits[tf_byte_of_rank(table->order, greatest)]),
+        };
     }
     const uint32_t used = tf_used_bits(*f);
     if (f->itemsize == 2) {
@@ -58,12 +56,11 @@ void tf_reduce_extreme(int format, enum tf_binary_op op, char *const data[3],
     enum { LONG = 1 << 14 };
     const struct tf_fp saved = tf_fp_begin();
     TF_BUFFER(buffer);
-    float result;
-    const size_t itemsize = tf_format_rows[format]->itemsize;
+    const struct tf_format f = *tf_format_rows[format];
+    const size_t itemsize = f.itemsize;
     const int is_greatest = op == TF_MAXIMUM || op == TF_FMAX;
     const int without_nans = op == TF_FMAX || op == TF_FMIN;
-    memcpy(buffer, data[0], itemsize);
-    tf_isa->formats->conversions[format].to_float32(buffer, &result, 1);
+    float result = (float)tf_double_of_item(f, format, data[0]);
     /* Contiguous items need no buffer: more are taken at a time. */
     const int is_in_place = tf_is_contiguous(data[1], stride, itemsize);
     const ptrdiff_t most = is_in_place ? LONG : TF_CHUNK;
@@ -82,9 +79,8 @@ void tf_reduce_extreme(int format, enum tf_binary_op op, char *const data[3],
         }
         tf_isa->ufuncs->binary_f32[op](&result, &extreme, &result, 1);
     }
-    tf_isa->formats->canonical_nans(&result, 1);
-    tf_isa->formats->conversions[format].from_float32(&result, buffer, 1);
-    memcpy(data[2], buffer, itemsize);
+    const uint32_t bits = isnan(result) ? TF_QUIET_NAN_BITS : tf_bits_of(result);
+    tf_store_code(f, data[2], tf_code_of_single(f, bits));
     tf_fp_end(saved, 0);
 }
 
@@ -275,7 +271,13 @@ static ptrdiff_t place_among_few(int format, int greatest, const char *items, si
 {
     float numbers[FEW];
     size_t found = 0;
-    tf_isa->formats->conversions[format].to_float32(items, numbers, n);
+    if (tf_format_rows[format]->itemsize == 1 && n < FEW) { /* fewer than a vector */
+        for (size_t i = 0; i < n; i++) {
+            numbers[i] = tf_float_of(tf_byte_tables[format].bits[(uint8_t)items[i]]);
+        }
+    } else {
+        tf_isa->formats->conversions[format].to_float32(items, numbers, n);
+    }
     for (size_t i = 1; i < n && !isnan(numbers[found]); i++) {
         const float x = numbers[i], best = numbers[found];
         found = isnan(x) || (greatest ? x > best : x < best) ? i : found;

@@ -213,16 +213,17 @@ void TF_NAME(tf_bf16_bounds)(const uint16_t *in, size_t n, int without_nans,
     *greatest = tf_total_order((uint32_t)(uint16_t)tf_bf16_order(high) << 16);
 }
 
-/* Running bounds of 64 ranks at a time; `next` is the largest rank plus one, for which the
+/* Running bounds of RANKS ranks at a time; `next` is the largest rank plus one, for which the
  * last rank, NaN, wraps around to 0. */
+enum { RANKS = 64 };
+
 struct byte_bounds {
-    uint8_t least[64], greatest[64], next[64];
+    uint8_t least[RANKS], greatest[RANKS], next[RANKS];
 };
 
-TF_INLINE void widen_byte_bounds(struct byte_bounds *bounds, const uint8_t *ranks,
-                                 size_t n)
+TF_INLINE void widen_byte_bounds(struct byte_bounds *bounds, const uint8_t *ranks)
 {
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < RANKS; i++) {
         const uint8_t rank = ranks[i], next = (uint8_t)(rank + 1);
         bounds->least[i] = rank < bounds->least[i] ? rank : bounds->least[i];
         bounds->greatest[i] = rank > bounds->greatest[i] ? rank : bounds->greatest[i];
@@ -237,18 +238,24 @@ void TF_NAME(tf_byte_bounds)(struct tf_byte_order order, const uint8_t *in, size
     memset(bounds.least, UINT8_MAX, sizeof bounds.least);
     memset(bounds.greatest, 0, sizeof bounds.greatest);
     memset(bounds.next, 0, sizeof bounds.next);
-    for (size_t i = 0, count; i < n; i += count) {
-        uint8_t found[TF_CHUNK];
-        size_t j = 0;
-        count = tf_min_size(n - i, TF_CHUNK);
+    const size_t whole = n / RANKS * RANKS;
+    uint8_t found[TF_CHUNK];
+    for (size_t i = 0, count; i < whole; i += count) {
+        count = tf_min_size(whole - i, TF_CHUNK);
         TF_NAME(tf_rank_bytes)(order, in + i, found, count);
-        for (; j + 64 <= count; j += 64) {
-            widen_byte_bounds(&bounds, found + j, 64);
+        for (size_t j = 0; j < count; j += RANKS) {
+            widen_byte_bounds(&bounds, found + j);
         }
-        widen_byte_bounds(&bounds, found + j, count - j);
+    }
+    if (whole < n) {
+        uint8_t rest[RANKS]; /* copies of an item change no bound */
+        memset(rest, in[whole], sizeof rest);
+        memcpy(rest, in + whole, n - whole);
+        TF_NAME(tf_rank_bytes)(order, rest, found, RANKS);
+        widen_byte_bounds(&bounds, found);
     }
     uint8_t low = UINT8_MAX, high = 0, next = 0;
-    for (int lane = 0; lane < 64; lane++) {
+    for (int lane = 0; lane < RANKS; lane++) {
         low = bounds.least[lane] < low ? bounds.least[lane] : low;
         high = bounds.greatest[lane] > high ? bounds.greatest[lane] : high;
         next = bounds.next[lane] > next ? bounds.next[lane] : next;
