@@ -9,10 +9,12 @@
 
 struct tf_byte_table tf_byte_tables[TF_FORMAT_COUNT];
 
-static struct tf_byte_as_bf16 as_bf16(struct tf_format f)
+static struct tf_byte_as_bf16 as_bf16(struct tf_format f, int with_inf)
 {
-    const int up = 8 - f.width;
+    enum { BIAS = 127, BITS = 7, EXPONENT_OF_INF = 255 };
+    const int up = 8 - f.width, largest = (1 << f.exponent_bits) - 1; /* exponent */
     const int has_great_nan = f.specials == TF_IEEE || f.specials == TF_FN;
+    const int excess = with_inf ? EXPONENT_OF_INF - largest - (BIAS - f.bias) : 0;
     const struct tf_byte_as_bf16 found = {
         .is_possible = f.is_signed,
         .up = up,
@@ -21,8 +23,9 @@ static struct tf_byte_as_bf16 as_bf16(struct tf_format f)
         .special = (uint8_t)(has_great_nan ? (tf_maximum_magnitude(f) + 1) << up : 0xFF),
         .has_infinity = f.specials == TF_IEEE,
         .sign_is_nan = f.specials == TF_FNUZ,
-        .offset = (uint16_t)((127 - f.bias) << 7),
-        .least = ldexpf(1, 1 - f.bias),
+        .offset = (uint16_t)((BIAS - f.bias + excess) << BITS),
+        .least = ldexpf(1, 1 - f.bias + excess),
+        .scale = ldexpf(1, -excess),
     };
     return found;
 }
@@ -107,7 +110,8 @@ void tf_byte_tables_fill(void)
         if (f.itemsize != 1) {
             continue;
         }
-        table->as_bf16 = as_bf16(f);
+        table->as_bf16[0] = as_bf16(f, 0);
+        table->as_bf16[1] = as_bf16(f, f.specials == TF_IEEE);
         table->order = order_of(f);
         fill_sequence(f, table);
         for (uint32_t item = 0; item < 256; item++) {

@@ -13,8 +13,8 @@
 /* Facts for loops that compute bfloat16 numbers of codes by integer operations. A code is
  * shifted left by `up` first, so that its sign is the highest bit. Then
  *
- *     x = (code & magnitude) * factor + offset     (the bits of the magnitude)
- *     min(x, 2 x - least)                          (the magnitude)
+ *     x = (code & magnitude) * factor + offset     (the bits of the magnitude over scale)
+ *     min(x, 2 x - least) * scale                  (the magnitude)
  *
  * since x has 1 + fraction instead of the fraction of a subnormal number. Codes with a
  * magnitude of at least `special` are NaN or Inf. If `sign_is_nan`, the code that has only
@@ -26,7 +26,7 @@ struct tf_byte_as_bf16 {
     int has_infinity; /* its magnitude is `special` */
     int sign_is_nan;
     uint16_t offset;
-    float least;
+    float least, scale;
 };
 
 struct tf_byte_table {
@@ -44,7 +44,9 @@ struct tf_byte_table {
     /* All items, unused bits included, in the order of their numbers; NaN come last. */
     uint8_t sequence[256];
     int number_count; /* of the items in `sequence` before NaN */
-    struct tf_byte_as_bf16 as_bf16;
+    /* With a scale of 1; and, if the format has Inf, with the offset that makes x Inf or NaN
+     * where the number is. */
+    struct tf_byte_as_bf16 as_bf16[2];
 };
 
 /* Stores the value of an item in `bits`, `high` and `low`. */

@@ -65,6 +65,45 @@ def test_lines(scalar_type: Any, layout: str) -> None:
             check(np.vecmat(b[0], np.ascontiguousarray(a.T)), a, b[:1])
 
 
+@pytest.mark.parametrize("scalar_type", FORMATS, ids=lambda x: x.__name__)
+def test_lines_with_inf_and_nan(scalar_type: Any) -> None:
+    """Some kernels first take Inf and NaN for numbers. Mix lines with and without."""
+    rng = np.random.default_rng(6)
+    f = td.formats[scalar_type.__name__]
+    for k in (3, 64, 96, 256, 600):
+        a, b = (numbers(scalar_type, (40, k), k + i) for i in (0, 1))
+        with np.errstate(all="ignore"):
+            for x in (a, b):
+                for special in [np.inf, -np.inf, np.nan][2 - 2 * f.has_infinity :]:
+                    x[rng.integers(0, 40, 4), rng.integers(0, k, 4)] = special
+            check(np.vecdot(a, b), a, b)
+            check(np.vecdot(a, a), a, a)
+            for row in (b[:1], np.ones_like(b[:1])):
+                check(np.matvec(a, row[0]), a, row)
+                check(np.vecmat(row[0], np.ascontiguousarray(a.T)), a, row)
+
+
+@pytest.mark.parametrize("power", [-130, -90, -63, 63, 90, 127])
+@pytest.mark.parametrize("scalar_type", [td.bfloat16, td.tf32])
+def test_products_out_of_range(scalar_type: Any, power: int) -> None:
+    """Products that float32 does not hold are exact in a chain of multiply-adds."""
+    for place in (0, 5, 100, 255):  # in a first piece, or a later one
+        a, b = (numbers(scalar_type, (33, 256), place + i) for i in (0, 1))
+        with np.errstate(all="ignore"):
+            for x, scale in ((a, 1), (b, 1), (a, -1)):
+                x[3::4, place] = scalar_type(np.float32(2.0) ** (scale * power))
+                x[4::8, place] = -scalar_type(
+                    np.float32(1.5) * np.float32(2.0) ** power
+                )
+                check(np.vecdot(a, b), a, b)
+                check(np.vecdot(x, x), x, x)
+                check(
+                    np.dot(a.ravel(), b.ravel())[None],
+                    a.reshape(1, -1),
+                    b.reshape(1, -1),
+                )
+
+
 @pytest.mark.parametrize("k", [1, 2, 3, 7, 33, 255, 257])
 @pytest.mark.parametrize("scalar_type", [td.bfloat16, td.tf32])
 def test_sums_that_underflow_to_minus_zero(scalar_type: Any, k: int) -> None:
@@ -100,7 +139,6 @@ def test_every_item(scalar_type: Any) -> None:
         raw = bytes(range(256)) * 4
     items = np.frombuffer(raw, scalar_type)[:, None]
     one = np.ones(1, scalar_type)
-    # For bytes, kernels look up NaN and Inf, and all numbers of the same block.
     for x in (items, items[np.isfinite(items[:, 0])]):
         with np.errstate(all="ignore"):
             products = np.vecdot(x, one), np.matvec(x, one), np.vecmat(one, x.T.copy())

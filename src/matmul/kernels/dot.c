@@ -46,8 +46,19 @@ extern tf_dot_fn TF_PLAIN_NAME(tf_dot_singles);
 
 INSTANCE(bf16, BF16)
 #if !defined(__AVX512F__)
-INSTANCE(bytes, BYTES)
+INSTANCE(any_bytes, BYTES)
+INSTANCE(finite_bytes, FINITE)
 #define HAS_BYTES
+
+static void bytes(const struct tf_dot_operands *in, size_t depth, size_t count,
+                  float *sums)
+{
+    if (in->table->as_bf16->is_possible) {
+        finite_bytes(in, depth, count, sums);
+    } else {
+        any_bytes(in, depth, count, sums);
+    }
+}
 #elif defined(__AVX512VBMI__)
 INSTANCE(any_bytes, BYTES)
 INSTANCE(halved_bytes, HALVED)

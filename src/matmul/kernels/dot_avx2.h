@@ -4,10 +4,12 @@
  * The first step reads BLOCK bytes of each line and transposes them: the buffer then has
  * words of the same k next to each other. The second step advances all chains by these k.
  * The first step finishes 8 lines before it reads the next 8, since lines whose distance
- * is a power of two share few sets of L1. */
+ * is a power of two share few sets of L1. Pairs of lines of bfloat16, or of floats with
+ * exact products, take a single step if they are whole pieces. */
 #ifndef TF32DTYPE_MATMUL_KERNELS_DOT_AVX2_H
 #define TF32DTYPE_MATMUL_KERNELS_DOT_AVX2_H
 
+#include "matmul/kernels/transpose.h"
 #include "runtime/sizes.h"
 
 enum {
@@ -88,31 +90,23 @@ static void fill(const char *const *lines, size_t groups, size_t at, size_t size
 /* The second operand: the same numbers for all lines, the lines of a, or those of b. */
 enum other { NUMBERS, THEMSELVES, LINES };
 
-/* Advances the chains by `count` numbers of a block. Returns 1, and leaves the sums as they
- * are, if items of a byte have NaN or Inf and `all` is 0. */
-TF_INLINE int advance(enum width width, enum other other, int all, int groups,
-                      const struct tf_dot_operands *in, const struct reading *reading,
-                      buffer a, buffer b, const float *numbers, size_t count,
-                      __m256 *restrict sums)
+/* Advances the chains by `count` numbers of a block. */
+TF_INLINE void advance(enum width width, enum other other, int groups,
+                       const struct reading *reading, buffer a, buffer b,
+                       const float *numbers, size_t count, struct seen seen[GROUPS],
+                       __m256 *restrict sums)
 {
     const size_t each = (size_t)(4 / size_of(width));
     __m256 chains[GROUPS];
-    struct seen seen = seen_nothing();
     UNROLLED for (int g = 0; g < groups; g++) {
         chains[g] = sums[g];
     }
     for (size_t k = 0, w = 0; k < count; k += each, w++) {
         UNROLLED for (int g = 0; g < groups; g++) {
             __m256 x[MOST], y[MOST];
-            if (all) {
-                all_numbers_of_words(reading, in->table, a[w][g], x);
-            } else {
-                numbers_of_words(width, reading, a[w][g], &seen, x);
-            }
-            if (other == LINES && all) {
-                all_numbers_of_words(reading, in->table, b[w][g], y);
-            } else if (other == LINES) {
-                numbers_of_words(width, reading, b[w][g], &seen, y);
+            numbers_of_words(width, reading, a[w][g], &seen[g], x);
+            if (other == LINES) {
+                numbers_of_words(width, reading, b[w][g], &seen[g], y);
             }
             UNROLLED for (size_t i = 0; i < each; i++) {
                 const __m256 factor = other == NUMBERS
@@ -123,29 +117,27 @@ TF_INLINE int advance(enum width width, enum other other, int all, int groups,
             }
         }
     }
-    if (width == BYTES && !all && saw_specials(reading, seen)) {
-        return 1;
-    }
     UNROLLED for (int g = 0; g < groups; g++) {
         sums[g] = chains[g];
     }
-    return 0;
 }
 
-/* Computes the chains of some groups of lines. The last word of a line may have items after
+/* Computes the chains of some groups of lines. Returns 0, and sums that do not count, if
+ * FINITE items of a format with Inf are Inf or NaN. The last word of a line may have items after
  * `depth`: -0 in one operand and 0 in the other. Adding -0 changes no sum, while +0 would
  * change a sum of -0. Bytes have no such sums (see dot.c), and both operands have code
  * 0. */
-TF_INLINE void chain(enum width width, enum other other, int groups,
-                     const struct tf_dot_operands *in, size_t depth, float *sums)
+TF_INLINE int chain(enum width width, enum other other, int groups,
+                    const struct tf_dot_operands *in, size_t depth, float *sums)
 {
     const size_t itemsize = (size_t)size_of(width), size = depth * itemsize;
     const struct reading reading = begin_reading(width, in->table, in->used);
-    const int is_table = width == BYTES && !reading.is_possible;
     buffer a, b;
     __m256 chains[GROUPS];
+    struct seen seen[GROUPS];
     UNROLLED for (int g = 0; g < groups; g++) {
         chains[g] = _mm256_setzero_ps();
+        seen[g] = seen_nothing();
     }
     for (size_t at = 0; at < size; at += BLOCK) {
         const size_t here = tf_min_size(BLOCK, size - at), count = here / itemsize;
@@ -155,26 +147,123 @@ TF_INLINE void chain(enum width width, enum other other, int groups,
         if (other == LINES) {
             fill(in->b, (size_t)groups, at, here, 0, b);
         }
-        if (is_table || advance(width, other, 0, groups, in, &reading, a, b, numbers,
-                                count, chains)) {
-            advance(width, other, width == BYTES, groups, in, &reading, a, b, numbers,
-                    count, chains);
-        }
+        advance(width, other, groups, &reading, a, b, numbers, count, seen, chains);
     }
     UNROLLED for (int g = 0; g < groups; g++) {
+        if (width == FINITE) {
+            const __m256i specials = seen_specials(&reading, seen[g]);
+            if (reading.has_infinity && !_mm256_testz_si256(specials, specials)) {
+                return 0;
+            }
+            const __m256i is_number = _mm256_cmpeq_epi32(specials, _mm256_setzero_si256());
+            chains[g] = _mm256_blendv_ps(_mm256_set1_ps(NAN), chains[g],
+                                         _mm256_castsi256_ps(is_number));
+        }
         _mm256_storeu_ps(sums + g * LANES, chains[g]);
     }
+    return 1;
+}
+
+TF_INLINE void any_chain(enum width width, enum other other, int groups,
+                         const struct tf_dot_operands *in, size_t depth, float *sums)
+{
+    if (!chain(width, other, groups, in, depth, sums)) {
+        chain(WITH_INF, other, groups, in, depth, sums);
+    }
+}
+
+/* -- pairs of lines in a single step --------------------------------------------------- */
+
+/* The flags in MXCSR of products out of range. A product that underflows is inexact,
+ * too. */
+enum { OVERFLOW = 1 << 3, UNDERFLOW = 1 << 4 };
+
+TF_INLINE int has_left_range(void) { return _mm_getcsr() & (OVERFLOW | UNDERFLOW); }
+
+/* Advances the chains of eight pairs of lines by a piece. The products of two floats are
+ * transposed, instead of the floats. */
+TF_INLINE __m256 multiply_pieces(enum width width, const struct reading *reading,
+                                 const char *const a[LANES], const char *const b[LANES],
+                                 size_t at, __m256 chains)
+{
+    __m256i p[LANES], q[LANES];
+    UNROLLED for (int i = 0; i < LANES; i++) {
+        p[i] = _mm256_loadu_si256((const void *)(a[i] + at));
+        q[i] = _mm256_loadu_si256((const void *)(b[i] + at));
+        if (width == SINGLES) {
+            const __m256 x = _mm256_castsi256_ps(_mm256_and_si256(p[i], reading->used));
+            const __m256 y = _mm256_castsi256_ps(_mm256_and_si256(q[i], reading->used));
+            p[i] = _mm256_castps_si256(_mm256_mul_ps(x, y));
+        }
+    }
+    tf_transpose_registers(p);
+    if (width == BF16) {
+        tf_transpose_registers(q);
+    }
+    UNROLLED for (int w = 0; w < LANES; w++) {
+        if (width == SINGLES) {
+            chains = _mm256_add_ps(chains, _mm256_castsi256_ps(p[w]));
+        } else {
+            chains = _mm256_fmadd_ps(lower_half(p[w]), lower_half(q[w]), chains);
+            chains = _mm256_fmadd_ps(upper_half(p[w]), upper_half(q[w]), chains);
+        }
+    }
+    return chains;
+}
+
+/* Computes the chains of lines of `size` bytes, whole pieces. Two groups take turns: more
+ * pairs of lines share too few sets of L1. Returns 0, and sums that do not count, if a
+ * product of floats has left the range. */
+TF_INLINE int chains_of_pairs(enum width width, int groups,
+                              const struct tf_dot_operands *in, size_t size, float *sums)
+{
+    const int together = groups < 2 ? groups : 2;
+    const struct reading reading = begin_reading(width, in->table, in->used);
+    if (width == SINGLES) {
+        _mm_setcsr(_mm_getcsr() & ~(unsigned)(OVERFLOW | UNDERFLOW));
+        __asm__ volatile("" ::: "memory"); /* the compiler reads nothing before it */
+    }
+    for (int first = 0; first < groups; first += together) {
+        __m256 chains[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()};
+        for (size_t at = 0; at < size; at += PIECE) {
+            UNROLLED for (int g = 0; g < together; g++) {
+                const int line = (first + g) * LANES;
+                chains[g] = multiply_pieces(width, &reading, in->a + line, in->b + line, at,
+                                            chains[g]);
+            }
+            if (width == SINGLES && at == 0 && has_left_range()) {
+                return 0; /* products that overflow or underflow are slow */
+            }
+        }
+        UNROLLED for (int g = 0; g < together; g++) {
+            _mm256_storeu_ps(sums + (first + g) * LANES, chains[g]);
+        }
+    }
+    __asm__ volatile("" ::: "memory"); /* all sums are stored before the flags are read */
+    return width != SINGLES || !has_left_range();
+}
+
+/* Returns whether lines are whole pieces, of bfloat16 or of floats with up to 12 significant
+ * bits, whose products are exact unless they leave the range. */
+TF_INLINE int are_pairs(enum width width, const struct tf_dot_operands *in, size_t depth)
+{
+    const uint32_t twelve_bits = UINT32_C(0xFFFFF000);
+    return depth * (size_t)size_of(width) % PIECE == 0 &&
+           (width == BF16 || (width == SINGLES && !(in->used & ~twelve_bits)));
 }
 
 TF_INLINE void chains_of(enum width width, int groups, const struct tf_dot_operands *in,
                          size_t depth, float *sums)
 {
     if (in->numbers) {
-        chain(width, NUMBERS, groups, in, depth, sums);
+        any_chain(width, NUMBERS, groups, in, depth, sums);
+    } else if (are_pairs(width, in, depth) &&
+               chains_of_pairs(width, groups, in, depth * (size_t)size_of(width), sums)) {
+        return;
     } else if (in->a == in->b) {
-        chain(width, THEMSELVES, groups, in, depth, sums);
+        any_chain(width, THEMSELVES, groups, in, depth, sums);
     } else {
-        chain(width, LINES, groups, in, depth, sums);
+        any_chain(width, LINES, groups, in, depth, sums);
     }
 }
 

@@ -186,12 +186,11 @@ static void across_bytes(const struct tf_gemv_operands *in, size_t depth,
 
 enum { STEP = 32, LANES = 8 }; /* bytes of a row, and sums, in a vector */
 
-/* Adds STEP bytes of `depth` rows, each times its number of x, to the sums. Returns 1, and
- * leaves the sums as they are, if items of a byte have NaN or Inf and `all` is 0. */
-TF_INLINE int across_step(enum width width, int all,
-                          const struct tf_gemv_operands *in, const struct reading *reading,
-                          size_t k, const char *rows, size_t depth, float *sums,
-                          int is_last)
+/* Adds STEP bytes of `depth` rows, each times its number of x, to the sums. FINITE items are
+ * of a format without Inf: where one is NaN, its sum becomes NaN. */
+TF_INLINE void across_step(enum width width, const struct tf_gemv_operands *in,
+                           const struct reading *reading, size_t k, const char *rows,
+                           size_t depth, float *sums, int is_last)
 {
     const int n = MOST / size_of(width); /* vectors of sums */
     __m256 total[MOST];
@@ -203,47 +202,43 @@ TF_INLINE int across_step(enum width width, int all,
         __m256 numbers[MOST];
         const __m256i items =
             _mm256_loadu_si256((const void *)(rows + (ptrdiff_t)i * in->step));
-        if (all) {
-            all_numbers_of_words(reading, in->table, items, numbers);
-        } else {
-            numbers_of_words(width, reading, items, &seen, numbers);
-        }
+        numbers_of_words(width, reading, items, &seen, numbers);
         const __m256 factor = _mm256_broadcast_ss(in->x + k + i);
         UNROLLED for (int v = 0; v < n; v++) {
             total[v] = _mm256_fmadd_ps(numbers[v], factor, total[v]);
         }
     }
-    if (width == BYTES && !all && saw_specials(reading, seen)) {
-        return 1;
+    const __m256i specials = seen_specials(reading, seen);
+    if (width == FINITE && !_mm256_testz_si256(specials, specials)) {
+        UNROLLED for (int v = 0; v < n; v++) {
+            const __m256i is_nan =
+                _mm256_srai_epi32(_mm256_slli_epi32(specials, 24 - 8 * v), 31);
+            total[v] = _mm256_or_ps(total[v], _mm256_castsi256_ps(is_nan));
+        }
     }
     if (is_last) {
         store_in_order(width, total, sums);
-        return 0;
+        return;
     }
     UNROLLED for (int v = 0; v < n; v++) {
         _mm256_storeu_ps(sums + LANES * v, total[v]);
     }
-    return 0;
 }
 
 TF_INLINE void across(enum width width, const struct tf_gemv_operands *in, size_t depth,
                       size_t columns, float *sums)
 {
     const struct reading reading = begin_reading(width, in->table, in->used);
-    const int is_table = width == BYTES && !reading.is_possible;
     for (size_t k = 0, count; k < depth; k += count) {
         count = depth - k < TOGETHER ? depth - k : TOGETHER;
         const char *rows = in->rows + (ptrdiff_t)k * in->step;
         const int is_last = k + count == depth;
         float *out = sums;
         for (size_t j = 0; j < columns * (size_t)size_of(width); j += STEP) {
-            const int left =
-                is_table ? 1
-                : count == TOGETHER
-                    ? across_step(width, 0, in, &reading, k, rows + j, TOGETHER, out, is_last)
-                    : across_step(width, 0, in, &reading, k, rows + j, count, out, is_last);
-            if (width == BYTES && left) {
-                across_step(width, 1, in, &reading, k, rows + j, count, out, is_last);
+            if (count == TOGETHER) {
+                across_step(width, in, &reading, k, rows + j, TOGETHER, out, is_last);
+            } else {
+                across_step(width, in, &reading, k, rows + j, count, out, is_last);
             }
             out += STEP / size_of(width);
         }
@@ -260,7 +255,14 @@ static void across_bf16(const struct tf_gemv_operands *in, size_t depth, size_t 
 static void across_bytes(const struct tf_gemv_operands *in, size_t depth, size_t columns,
                          float *sums)
 {
-    across(BYTES, in, depth, columns, sums);
+    const struct tf_byte_as_bf16 facts = in->table->as_bf16[0];
+    if (!facts.is_possible) {
+        across(BYTES, in, depth, columns, sums);
+    } else if (facts.has_infinity) {
+        across(WITH_INF, in, depth, columns, sums);
+    } else {
+        across(FINITE, in, depth, columns, sums);
+    }
 }
 
 #endif

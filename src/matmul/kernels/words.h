@@ -10,9 +10,11 @@
 
 #if defined(__AVX2__) && defined(__FMA__)
 
-/* The items of a word. BYTES are looked up in whole tables, or converted by constants.
- * HALVED are bytes that are looked up in half a table and then get their sign. */
-enum width { BYTES, HALVED, BF16, SINGLES };
+/* The items of a word. BYTES are looked up in whole tables. HALVED are bytes that are looked
+ * up in half a table and then get their sign. FINITE are bytes that are converted by
+ * constants, as if none were Inf or NaN; WITH_INF are such bytes of a format that has both,
+ * converted in more operations. */
+enum width { BYTES, HALVED, FINITE, WITH_INF, BF16, SINGLES };
 enum { MOST = 4 }; /* items of a word */
 
 TF_INLINE int size_of(enum width width)
@@ -98,11 +100,12 @@ TF_INLINE void numbers_of_words(enum width width, const struct reading *reading,
 
 /* Constants that convert words. The constants for bytes follow struct tf_byte_as_bf16. */
 struct reading {
-    int is_possible; /* to convert bytes by these constants; else a table converts them */
+    const uint32_t *table;
+    int has_infinity;
     __m256i used;
     __m128i up;
-    __m256i magnitude, even, odd, offset, special, infinity, nan;
-    __m256 least;
+    __m256i magnitude, even, odd, offset, special, nan;
+    __m256 least, scale;
 };
 
 /* The largest magnitude and the smallest signed code of the bytes so far. */
@@ -115,18 +118,19 @@ TF_INLINE struct reading begin_reading(enum width width,
 {
     struct reading reading = {.used = _mm256_set1_epi32((int32_t)used)};
     if (width == BYTES) {
-        const struct tf_byte_as_bf16 facts = table->as_bf16;
+        reading.table = table->bits;
+    } else if (size_of(width) == 1) {
+        const struct tf_byte_as_bf16 facts = table->as_bf16[width == WITH_INF];
+        reading.has_infinity = facts.has_infinity;
         reading.up = _mm_cvtsi32_si128(facts.up);
         reading.magnitude = _mm256_set1_epi8((char)facts.magnitude);
         reading.even = _mm256_set1_epi16(facts.factor);
         reading.odd = _mm256_set1_epi16((short)(facts.factor << 8));
         reading.offset = _mm256_set1_epi16((short)facts.offset);
-        reading.is_possible = facts.is_possible;
         reading.special = _mm256_set1_epi8((char)facts.special);
-        reading.infinity =
-            _mm256_set1_epi8((char)(facts.has_infinity ? facts.special : 0xFF));
         reading.nan = _mm256_set1_epi8((char)(facts.sign_is_nan ? -128 : 127));
         reading.least = _mm256_set1_ps(facts.least);
+        reading.scale = _mm256_set1_ps(facts.scale);
     }
     return reading;
 }
@@ -136,29 +140,40 @@ TF_INLINE struct seen seen_nothing(void)
     return (struct seen){_mm256_setzero_si256(), _mm256_setzero_si256()};
 }
 
-TF_INLINE int saw_specials(const struct reading *reading, struct seen seen)
+/* Returns bytes whose bits are all set where Inf or NaN was seen, else 0. A sum with NaN is
+ * NaN, whatever its other terms are. Only a format with Inf needs the terms again. */
+TF_INLINE __m256i seen_specials(const struct reading *reading, struct seen seen)
 {
     const __m256i most = _mm256_max_epu8(seen.greatest, reading->special);
-    const __m256i found = _mm256_or_si256(_mm256_cmpeq_epi8(most, seen.greatest),
-                                          _mm256_cmpeq_epi8(seen.least, reading->nan));
-    return _mm256_movemask_epi8(found) != 0;
+    return _mm256_or_si256(_mm256_cmpeq_epi8(most, seen.greatest),
+                           _mm256_cmpeq_epi8(seen.least, reading->nan));
 }
 
 /* Returns numbers from x (see struct tf_byte_as_bf16) and the highest bits of `sign`. */
-TF_INLINE __m256 with_sign(const struct reading *reading, __m256 x, __m256i sign)
+TF_INLINE __m256 with_sign(enum width width, const struct reading *reading, __m256 x,
+                           __m256i sign)
 {
     const __m256 first = _mm256_set1_ps(-0.0f);
     const __m256 cured = _mm256_fmsub_ps(x, _mm256_set1_ps(2), reading->least);
-    return _mm256_or_ps(_mm256_min_ps(x, cured),
-                        _mm256_and_ps(_mm256_castsi256_ps(sign), first));
+    const __m256 magnitude = _mm256_min_ps(x, cured);
+    return _mm256_or_ps(
+        width == WITH_INF ? _mm256_mul_ps(magnitude, reading->scale) : magnitude,
+        _mm256_and_ps(_mm256_castsi256_ps(sign), first));
 }
 
 /* Writes the numbers of 8 words: the first of each word to out[0], the second to out[1] and
- * so on. The results for NaN and Inf of a byte are wrong: `saw_specials` reports them. */
+ * so on. The results for Inf and NaN of FINITE items are wrong: `seen_specials` finds them. */
 TF_INLINE void numbers_of_words(enum width width, const struct reading *reading,
                                 __m256i x, struct seen *seen, __m256 out[MOST])
 {
     if (width == BYTES) {
+        const float *bits = (const float *)(const void *)reading->table;
+        UNROLLED for (int i = 0; i < MOST; i++) {
+            const __m256i item =
+                _mm256_and_si256(_mm256_srli_epi32(x, 8 * i), _mm256_set1_epi32(0xFF));
+            out[i] = _mm256_i32gather_ps(bits, item, 4);
+        }
+    } else if (size_of(width) == 1) {
         const __m256i codes = _mm256_sll_epi32(x, reading->up);
         const __m256i magnitudes = _mm256_and_si256(codes, reading->magnitude);
         const __m256i even = _mm256_add_epi16(
@@ -167,52 +182,15 @@ TF_INLINE void numbers_of_words(enum width width, const struct reading *reading,
             _mm256_maddubs_epi16(magnitudes, reading->odd), reading->offset);
         seen->greatest = _mm256_max_epu8(seen->greatest, magnitudes);
         seen->least = _mm256_min_epi8(seen->least, codes);
-        out[0] = with_sign(reading, lower_half(even), _mm256_slli_epi32(codes, 24));
-        out[1] = with_sign(reading, lower_half(odd), _mm256_slli_epi32(codes, 16));
-        out[2] = with_sign(reading, upper_half(even), _mm256_slli_epi32(codes, 8));
-        out[3] = with_sign(reading, upper_half(odd), codes);
+        out[0] = with_sign(width, reading, lower_half(even), _mm256_slli_epi32(codes, 24));
+        out[1] = with_sign(width, reading, lower_half(odd), _mm256_slli_epi32(codes, 16));
+        out[2] = with_sign(width, reading, upper_half(even), _mm256_slli_epi32(codes, 8));
+        out[3] = with_sign(width, reading, upper_half(odd), codes);
     } else if (width == BF16) {
         out[0] = lower_half(x);
         out[1] = upper_half(x);
     } else {
         out[0] = _mm256_castsi256_ps(_mm256_and_si256(x, reading->used));
-    }
-}
-
-/* Does so for bytes, NaN and Inf included, in half again as many operations. A table
- * converts the bytes of a format without constants. The NaN of a format without -0 becomes
- * negative. */
-TF_INLINE void all_numbers_of_words(const struct reading *reading,
-                                    const struct tf_byte_table *table, __m256i x,
-                                    __m256 out[MOST])
-{
-    if (!reading->is_possible) {
-        const float *bits = (const float *)(const void *)table->bits;
-        UNROLLED for (int i = 0; i < MOST; i++) {
-            const __m256i item =
-                _mm256_and_si256(_mm256_srli_epi32(x, 8 * i), _mm256_set1_epi32(0xFF));
-            out[i] = _mm256_i32gather_ps(bits, item, 4);
-        }
-        return;
-    }
-    struct seen unused = seen_nothing();
-    numbers_of_words(BYTES, reading, x, &unused, out);
-    const __m256i codes = _mm256_sll_epi32(x, reading->up);
-    const __m256i magnitudes = _mm256_and_si256(codes, reading->magnitude);
-    const __m256i most = _mm256_max_epu8(magnitudes, reading->special);
-    const __m256i infinite = _mm256_cmpeq_epi8(magnitudes, reading->infinity);
-    const __m256i special = _mm256_or_si256(_mm256_cmpeq_epi8(most, magnitudes),
-                                            _mm256_cmpeq_epi8(codes, reading->nan));
-    UNROLLED for (int i = 0; i < MOST; i++) {
-        /* The highest bit of each word is now that of its byte i. */
-        const __m256 is_infinite =
-            _mm256_castsi256_ps(_mm256_slli_epi32(infinite, 24 - 8 * i));
-        const __m256 is_special =
-            _mm256_castsi256_ps(_mm256_slli_epi32(special, 24 - 8 * i));
-        const __m256 sign = _mm256_and_ps(out[i], _mm256_set1_ps(-0.0f));
-        const __m256 value =
-            _mm256_blendv_ps(_mm256_set1_ps(NAN), _mm256_set1_ps(INFINITY), is_infinite);
-        out[i] = _mm256_blendv_ps(out[i], _mm256_or_ps(value, sign), is_special);
     }
 }
 
