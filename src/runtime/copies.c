@@ -102,16 +102,25 @@ TF_INLINE void copy_fours(size_t itemsize, char *out, ptrdiff_t out_stride,
     copy_each(itemsize, out, out_stride, in, in_stride, n);
 }
 
-/* Writes one item n times: up to FEW times one by one, then copies of these items. */
+/* Writes one item n times: up to FEW times 16 bytes at a time and one by one, then copies of
+ * these items. */
 TF_INLINE void repeat(size_t itemsize, char *out, const char *item, size_t n)
 {
-    enum { FEW = 1024 };
+    enum { FEW = 1024, TOGETHER = 16 };
+    char copies[TOGETHER];
     if (itemsize == 1) {
         memset(out, *item, n);
         return;
     }
-    const size_t few = tf_min_size(n, FEW);
-    copy_each(itemsize, out, (ptrdiff_t)itemsize, item, 0, few);
+    const size_t few = tf_min_size(n, FEW), size = few * itemsize;
+    size_t at = 0;
+    copy_each(itemsize, copies, (ptrdiff_t)itemsize, item, 0, TOGETHER / itemsize);
+    for (; at + TOGETHER <= size; at += TOGETHER) {
+        memcpy(out + at, copies, TOGETHER);
+    }
+    for (; at < size; at += itemsize) {
+        memcpy(out + at, copies, itemsize);
+    }
     for (size_t done = few; done < n; done += few) {
         const size_t count = tf_min_size(n - done, few);
         memcpy(out + done * itemsize, out, count * itemsize);
