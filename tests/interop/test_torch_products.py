@@ -290,3 +290,17 @@ def test_values_that_a_format_does_not_have():
         pytest.raises(ValueError, match=message),
     ):
         model(x)
+
+
+@pytest.mark.parametrize("shape", [(5, 40, 6), (1, 300, 70), (64, 33, 1), (0, 3, 2)])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_bfloat16_as_it_is(shape, layout):
+    """Tensors of bfloat16 are multiplied without a conversion, with the same bits."""
+    m, k, n = shape
+    a = numbers((3, m, k), 1, torch.bfloat16, layout)
+    b = numbers((3, k, n), 2, torch.bfloat16, "transposed").clone()
+    b[0, 0, 0], b[1, 1, 0], b[2, 2, 0] = torch.nan, torch.inf, 2.0**-130
+    for x, y in ((a, b), (b.mT, a.mT)):
+        with tt.matmul_precision("bf16"):
+            found = x @ y
+        check(found, finished(composed(wide(x), wide(y), "bf16"), x.dtype))

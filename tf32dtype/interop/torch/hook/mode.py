@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple, Self
 
-import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
@@ -190,7 +189,9 @@ class ProductMode(TorchDispatchMode):
                 result = product_of_codes(x, y, recipe.unit)
             else:
                 way = recipe.way(place.left, place.right)
-                result = way.multiply(as_array(a), as_array(b))
+                narrow = a.dtype == b.dtype == torch.bfloat16 and way.takes_bfloat16
+                x, y = (as_array(one, narrow) for one in (a, b))
+                result = way.multiply(x, y)
         except (ValueError, TypeError, MemoryError) as error:
             raise type(error)(f"{where(place)}: {error}") from None
         return torch.from_numpy(result)
@@ -220,10 +221,13 @@ def where(place: Place) -> str:
     return f"{name}{' (backward)' * place.is_backward}, {names}"
 
 
-def as_array(x: Tensor) -> NDArray[np.float32]:
-    """Return a tensor as a float32 array; float32 tensors share their memory."""
-    array: NDArray[np.float32] = x.detach().float().resolve_neg().numpy()
-    return array
+def as_array(x: Tensor, is_narrow: bool = False) -> NDArray[Any]:
+    """Return an array of float32, or of the tensor's own format.
+
+    Float32 tensors, and narrow arrays, share the memory of the tensor.
+    """
+    plain = x.detach().resolve_neg()
+    return to_numpy(plain) if is_narrow else plain.float().numpy()
 
 
 @contextmanager

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from .... import _core, blocks, tensor_core
 from ...._formats.quantize import quantize
 from ...._formats.table import find_dtype, formats
-from ...._matmul.matmul import product_in
+from ...._matmul.matmul import matmul, product_in
 from ...._matmul.precisions import Precision, resolve, rounding_of
 from ....blocks.formats import formats as block_formats
 from ....tensor_core.look_up import find_device, find_model
@@ -34,6 +34,7 @@ from .unit import Unit
 
 Array = NDArray[Any]
 
+_BF16 = OperandFormat("bf16")
 #: The least scale of FP8, as in src/matmul/operand_scales.c.
 _LEAST_SCALE = np.float32(2.0**-126)
 
@@ -60,13 +61,19 @@ class Way(NamedTuple):
     #: the dtype that a device multiplies elements in; None: their own
     common: np.dtype[Any] | None = None
 
+    @property
+    def takes_bfloat16(self) -> bool:
+        """Whether bfloat16 operands are multiplied as they are, with the same bits."""
+        return self.formats == (_BF16, _BF16) and self.unit.device is None
+
     def multiply(self, a: Array, b: Array) -> Array:
         """Return a product.
 
         Parameters
         ----------
         a, b : numpy.ndarray
-            float32 matrices, (..., m, k) and (..., k, n), of one stack.
+            float32 matrices, (..., m, k) and (..., k, n), of one stack. If
+            `takes_bfloat16` says so, both may be bfloat16.
 
         Returns
         -------
@@ -79,6 +86,9 @@ class Way(NamedTuple):
             For NaN and Inf in tiles, and in formats of blocks that have none.
         """
         with np.errstate(all="ignore"):
+            if a.dtype != np.float32:
+                narrow: Array = matmul(a, b, dtype=np.float32)
+                return narrow
             if self.spec is not None and not self.has_values:
                 whole: Array = product_in(a, b, self.spec)
                 return whole
