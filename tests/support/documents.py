@@ -15,8 +15,11 @@ GGUF, FORMATS = HOW_TO / "gguf.md", DOCS / "concepts" / "formats.md"
 COMMAND, ML_DTYPES = REFERENCE / "command.md", HOW_TO / "from_ml_dtypes.md"
 #: Each page needs one library. tests/docs/test_recipes.py runs these pages.
 RECIPES = [
-    HOW_TO / f"{name}.md"
-    for name in "arrow hdf5 jax onnx safetensors torch zarr".split()
+    *(
+        HOW_TO / f"{name}.md"
+        for name in "arrow hdf5 jax onnx safetensors torch torch_layers zarr".split()
+    ),
+    DOCS / "benchmarks" / "torch_training.md",
 ]
 
 

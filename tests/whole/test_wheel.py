@@ -20,8 +20,8 @@ from tf32dtype._base.nvrtc import sources
 
 pytestmark = pytest.mark.once
 
-#: Three megabytes, without libgomp, which auditwheel adds.
-MOST_BYTES = 3 * 2**20 - 125_000
+#: The size of a wheel without libgomp, which auditwheel adds: two thirds is compiled.
+MOST_BYTES = 3_250_000
 #: The build requires it, as setup.py says.
 SETUPTOOLS = "77"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

@@ -34,7 +34,6 @@ cdef extern from "Python.h":
     ctypedef PyObject *(*reprfunc)(PyObject *)
 
     PyObject *PyErr_NoMemory()
-    void PyErr_SetString(object, const char *)
     void PyErr_Clear()
     void PyErr_Fetch(PyObject **, PyObject **, PyObject **)
     void PyErr_Restore(PyObject *, PyObject *, PyObject *)
