@@ -11,7 +11,7 @@ struct tf_byte_table tf_byte_tables[TF_FORMAT_COUNT];
 
 static struct tf_byte_as_bf16 as_bf16(struct tf_format f, int with_inf)
 {
-    enum { BIAS = 127, BITS = 7, EXPONENT_OF_INF = 255 };
+    enum { BIAS = 127, BITS = 7, EXPONENT_OF_INF = 255, WORD = 16 };
     const int up = 8 - f.width, largest = (1 << f.exponent_bits) - 1; /* exponent */
     const int has_great_nan = f.specials == TF_IEEE || f.specials == TF_FN;
     const int excess = with_inf ? EXPONENT_OF_INF - largest - (BIAS - f.bias) : 0;
@@ -26,6 +26,8 @@ static struct tf_byte_as_bf16 as_bf16(struct tf_format f, int with_inf)
         .offset = (uint16_t)((BIAS - f.bias + excess) << BITS),
         .least = ldexpf(1, 1 - f.bias + excess),
         .scale = ldexpf(1, -excess),
+        .mantissa_bits = f.mantissa_bits,
+        .product = ldexpf(1, BIAS - WORD - 2 * (f.bias + f.mantissa_bits)),
     };
     return found;
 }

@@ -18,15 +18,17 @@
  *
  * since x has 1 + fraction instead of the fraction of a subnormal number. Codes with a
  * magnitude of at least `special` are NaN or Inf. If `sign_is_nan`, the code that has only
- * the sign bit is NaN. */
+ * the sign bit is NaN. Sums of products of integers are in units of `product`: see
+ * add_products_of_words in matmul/kernels/words.h. */
 struct tf_byte_as_bf16 {
     int is_possible;
     int up;
     uint8_t magnitude, factor, special;
     int has_infinity; /* its magnitude is `special` */
     int sign_is_nan;
+    int mantissa_bits;
     uint16_t offset;
-    float least, scale;
+    float least, scale, product;
 };
 
 struct tf_byte_table {

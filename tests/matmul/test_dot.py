@@ -148,3 +148,25 @@ def test_every_item(scalar_type: Any) -> None:
             assert not nan.any() or len(np.unique(td.bits(found)[nan])) == 1
             assert np.isnan(found)[nan].all()
             assert not np.signbit(found)[nan].any()
+
+
+@pytest.mark.parametrize(
+    "scalar_type",
+    [f for f in FORMATS if np.dtype(f).itemsize == 1],
+    ids=lambda x: x.__name__,
+)
+def test_products_of_every_pair(scalar_type: Any) -> None:
+    """Multiply all pairs of bytes, at each place of a word."""
+    items = np.arange(256, dtype=np.uint8)
+    for k in range(4):
+        a = np.zeros((65536, k + 1), np.uint8)
+        b = np.zeros((65536, k + 1), np.uint8)
+        a[:, k], b[:, k] = np.repeat(items, 256), np.tile(items, 256)
+        x, y = a.view(scalar_type), b.view(scalar_type)
+        want = np.zeros(65536, np.float32)
+        with np.errstate(all="ignore"):
+            found = np.vecdot(x, y, dtype=np.float32)
+            for term in (x.astype(np.float64) * y.astype(np.float64)).T:
+                want = (want + term).astype(np.float32)
+        assert np.array_equal(found, want, equal_nan=True)
+        assert not np.signbit(found[found == 0]).any()

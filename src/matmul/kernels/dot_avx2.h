@@ -104,6 +104,12 @@ TF_INLINE void advance(enum width width, enum other other, int groups,
     for (size_t k = 0, w = 0; k < count; k += each, w++) {
         UNROLLED for (int g = 0; g < groups; g++) {
             __m256 x[MOST], y[MOST];
+            if (width == FINITE && other != NUMBERS) {
+                chains[g] = add_products_of_words(reading, a[w][g],
+                                                  other == LINES ? b[w][g] : a[w][g],
+                                                  &seen[g], chains[g]);
+                continue;
+            }
             numbers_of_words(width, reading, a[w][g], &seen[g], x);
             if (other == LINES) {
                 numbers_of_words(width, reading, b[w][g], &seen[g], y);
@@ -151,6 +157,9 @@ TF_INLINE int chain(enum width width, enum other other, int groups,
     }
     UNROLLED for (int g = 0; g < groups; g++) {
         if (width == FINITE) {
+            if (other != NUMBERS) {
+                chains[g] = _mm256_mul_ps(chains[g], reading.product);
+            }
             const __m256i specials = seen_specials(&reading, seen[g]);
             if (reading.has_infinity && !_mm256_testz_si256(specials, specials)) {
                 return 0;

@@ -106,6 +106,10 @@ struct reading {
     __m128i up;
     __m256i magnitude, even, odd, offset, special, nan;
     __m256 least, scale;
+    /* For products of bytes as integers. */
+    __m256i codes, one, exponent, upper;
+    __m128i left, right;
+    __m256 product;
 };
 
 /* The largest magnitude and the smallest signed code of the bytes so far. */
@@ -131,6 +135,14 @@ TF_INLINE struct reading begin_reading(enum width width,
         reading.nan = _mm256_set1_epi8((char)(facts.sign_is_nan ? -128 : 127));
         reading.least = _mm256_set1_ps(facts.least);
         reading.scale = _mm256_set1_ps(facts.scale);
+        const int magnitude = facts.magnitude >> facts.up, bits = facts.mantissa_bits;
+        reading.codes = _mm256_set1_epi8((char)magnitude);
+        reading.one = _mm256_set1_epi8((char)(1 << bits));
+        reading.exponent = _mm256_set1_epi8((char)(magnitude >> bits << bits));
+        reading.left = _mm_cvtsi32_si128(7 - bits);
+        reading.right = _mm_cvtsi32_si128(1 + bits);
+        reading.upper = _mm256_set1_epi16((short)(0xFF80 >> bits));
+        reading.product = _mm256_set1_ps(facts.product);
     }
     return reading;
 }
@@ -192,6 +204,45 @@ TF_INLINE void numbers_of_words(enum width width, const struct reading *reading,
     } else {
         out[0] = _mm256_castsi256_ps(_mm256_and_si256(x, reading->used));
     }
+}
+
+/* Adds the products of the FINITE items of 8 words to sums, which are in units of
+ * reading->product. Significands are multiplied as integers, and exponents are added: this
+ * takes two thirds of the operations of a conversion to float32. Sums do not begin with -0,
+ * so that a product of -0 may be +0. */
+TF_INLINE __m256 add_products_of_words(const struct reading *reading, __m256i a, __m256i b,
+                                       struct seen *seen, __m256 sums)
+{
+    const __m256i p = _mm256_and_si256(a, reading->codes), one = reading->one;
+    const __m256i q = _mm256_and_si256(b, reading->codes);
+    seen->greatest = _mm256_max_epu8(seen->greatest, _mm256_max_epu8(p, q));
+    seen->least = _mm256_min_epi8(seen->least, _mm256_min_epi8(a, b));
+    /* A subnormal number has the exponent of the smallest normal one, but not its bit. */
+    const __m256i e = _mm256_and_si256(_mm256_max_epu8(p, one), reading->exponent);
+    const __m256i f = _mm256_and_si256(_mm256_max_epu8(q, one), reading->exponent);
+    const __m256i s = _mm256_xor_si256(_mm256_xor_si256(p, one), e);
+    const __m256i t = _mm256_xor_si256(_mm256_xor_si256(q, one), f);
+    const __m256i sign = _mm256_sll_epi32(_mm256_xor_si256(a, b), reading->up);
+    const __m256i signed_t =
+        _mm256_sign_epi8(t, _mm256_or_si256(sign, _mm256_set1_epi8(1)));
+    const __m256i low = _mm256_set1_epi16(0xFF), exponents = _mm256_add_epi8(e, f);
+    const __m256i even = _mm256_maddubs_epi16(_mm256_and_si256(low, s), signed_t);
+    const __m256i odd = _mm256_maddubs_epi16(_mm256_andnot_si256(low, s), signed_t);
+    const __m256i even_scale =
+        _mm256_sll_epi16(_mm256_and_si256(exponents, low), reading->left);
+    const __m256i odd_scale =
+        _mm256_and_si256(_mm256_srl_epi16(exponents, reading->right), reading->upper);
+    /* The 16 upper bits of a word are a product, whose unit is thus 2^16. */
+    const __m256i upper = _mm256_set1_epi32((int32_t)TF_UPPER_HALF);
+    const __m256i products[MOST] = {
+        _mm256_slli_epi32(even, 16), _mm256_slli_epi32(odd, 16),
+        _mm256_and_si256(even, upper), _mm256_and_si256(odd, upper)};
+    const __m256 scales[MOST] = {lower_half(even_scale), lower_half(odd_scale),
+                                 upper_half(even_scale), upper_half(odd_scale)};
+    UNROLLED for (int i = 0; i < MOST; i++) {
+        sums = _mm256_fmadd_ps(_mm256_cvtepi32_ps(products[i]), scales[i], sums);
+    }
+    return sums;
 }
 
 #endif
