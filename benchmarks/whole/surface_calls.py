@@ -431,6 +431,22 @@ def batch(s: Operands) -> Callable[[], Any]:
     return partial(np.matmul, a, b, out=np.empty_like(a))
 
 
+# -- results in the first operand --------------------------------------------------
+
+IN_PLACE: dict[str, Build] = {  # none changes the operand, whatever the number of calls
+    "x += y": lambda s: partial(np.add, s.x, np.zeros_like(s.x), out=s.x),
+    "x *= number": lambda s: partial(np.multiply, s.x, 1.0, out=s.x),
+    "x += row": lambda s: partial(
+        np.add, s.matrix, np.zeros_like(s.matrix[0]), out=s.matrix
+    ),
+}
+
+
+def updates() -> Iterator[Call]:
+    for name, build in IN_PLACE.items():
+        yield Call(name, always(ARITHMETIC), build, variants(("strided", "transposed")))
+
+
 def every_call() -> list[Call]:
-    groups = (elementwise, reductions, casts, copies, sorting, products)
+    groups = (elementwise, reductions, casts, copies, sorting, products, updates)
     return [call for group in groups for call in group()]
