@@ -167,7 +167,7 @@ def test_weights_that_move(places):
 
 @pytest.mark.parametrize("reentrant", [True, False])
 def test_checkpoints(reentrant, places):
-    """What the backward pass computes again is forward, and gradients are equal."""
+    """Products that are computed again are forward, and gradients are equal."""
     model = nn.Sequential(nn.Linear(4, 6), nn.GELU(), nn.Linear(6, 4))
     x = torch.randn(3, 4, requires_grad=True)
     found = []

@@ -172,7 +172,7 @@ def test_products(abc, form, name, mode):
     call, expect = PLAIN[name]
     is_vector = name in ("mv", "vector", "dot")
     hypothesis.assume(not is_vector or (a.shape[1] and b.shape[2]))
-    # torch.einsum multiplies elements where there is no sum.
+    # einsum multiplies elements if k = 1.
     hypothesis.assume(name != "einsum" or a.shape[2] != 1)
     with mode(), tt.matmul_precision(form) as scope:
         found = call(a, b)
