@@ -13,7 +13,7 @@ LAYERS = (
     ("", ["cuda", "interop", "safetensors, hdf5", "typing"]),
     ("", ["_programs", "_files"]),
     ("", ["_matmul", "_functions", "_measures", "_checks"]),
-    ("", ["tensor_core", "blocks"]),
+    ("", ["tensor_core", "blocks", "_exact"]),
     ("", ["_formats", "_base"]),
     ("Cython", ["_core"]),
     ("C", ["programs/blas, arithmetic", "cuda"]),

@@ -133,3 +133,7 @@ FLOAT32 = Format(
     "float32", 32, 0, 8, 23, 127, True, 0x7F800000, 0x7FC00000, 0x7F7FFFFF,
     (2 - _power(-23)) * _power(127), _power(-149),
 )  # fmt: skip
+FLOAT64 = Format(
+    "float64", 64, 0, 11, 52, 1023, True, 0x7FF << 52, 0xFFF << 51, (0x7FF << 52) - 1,
+    (2 - _power(-52)) * _power(1023), _power(-1074),
+)  # fmt: skip

@@ -19,7 +19,7 @@ LAYERS = {
         _base
         _core
         _formats _config
-        tensor_core blocks
+        tensor_core blocks _exact
         _matmul
         _functions _measures _checks
         _files

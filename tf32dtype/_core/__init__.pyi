@@ -198,6 +198,14 @@ def fma_matmul(
     b: NDArray[np.float64],
     out: NDArray[np.float64],
 ) -> None: ...
+def exact_dots(
+    x: NDArray[np.float64],
+    y: NDArray[np.float64],
+    pairs: NDArray[np.int64],
+    out: NDArray[Any],
+    rounding: int,
+) -> None: ...
+def exact_sums(x: NDArray[np.float64], out: NDArray[Any], rounding: int) -> None: ...
 
 #: (name, bits of a code) and (name, bits of the mantissa), as they are in
 #: src/blocks/block_formats.h
@@ -290,6 +298,7 @@ class MatmulSpec:
         scales_inside: bool = ...,
         continues: bool = ...,
         silent: bool = ...,
+        exact: str | None = ...,
         blas: bool = ...,
         dots: bool = ...,
         lapack: bool = ...,
@@ -308,6 +317,8 @@ class MatmulSpec:
     def complex64(self) -> bool: ...
     @property
     def scales_matrices(self) -> bool: ...
+    @property
+    def exact(self) -> str | None: ...
 
 # Shape, multiply-adds, both operands.
 BlasProduct = tuple[tuple[int, int, int], float, NDArray[Any], NDArray[Any]]

@@ -51,7 +51,7 @@ __all__ = [
     "block_plan", "block_quantize", "block_round", "block_scales",
     "calls_without_call_site", "count_call", "count_loops", "count_nonzero", "count_scope",
     "counted", "current_precision", "dlpack_describe", "dlpack_export", "dlpack_take",
-    "dot", "dot_operands", "end_arithmetic", "exact_number", "facts", "fma_matmul",
+    "dot", "dot_operands", "end_arithmetic", "exact_dots", "exact_number", "exact_sums", "facts", "fma_matmul",
     "follow_results", "followed_sums", "format_convolve", "format_correlate", "format_dot", "format_inner", "format_vdot",
     "frames_are_known",
     "free_buffers", "from_bits_of", "inner", "instruction_sets", "is_close", "isa",
@@ -176,6 +176,7 @@ include "formats/twins.pxi"
 include "ufuncs/loops.pxi"
 include "matmul/loops.pxi"
 include "matmul/matmul.pxi"
+include "exact/exact.pxi"
 include "tensor_core/mma.pxi"
 include "blocks/quantize.pxi"
 include "tensor_core/scaled_mma.pxi"

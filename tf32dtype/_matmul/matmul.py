@@ -14,6 +14,7 @@ from .._base.caller import reports_errors
 from .._base.matrices import as_out, unwrapped
 from .._base.options import refuse_unknown, shows
 from .._base.wording import brief
+from .._exact.products import exact_matmul
 from .._formats.table import as_own, find_dtype, own_array
 from .._formats.typed import DTypeOf, Out, Scalar
 from .precisions import PrecisionName, ProductOptions, Settings, resolve
@@ -159,6 +160,8 @@ def matmul(
         raise TypeError(f"out must be an array; got {brief(target)}")
     x, y = np.asanyarray(a), np.asanyarray(b)
     multiply: Any
+    if chosen is not None and chosen.exact is not None:
+        return exact_matmul(x, y, dtype, out, chosen.exact)
     if chosen is not None:
         check_operands(x.dtype, y.dtype, precision)
         multiply = partial(product_in, x, y, chosen)

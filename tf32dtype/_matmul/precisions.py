@@ -15,12 +15,14 @@ from typing import (
     ParamSpec,
     TypedDict,
     TypeVar,
+    cast,
     get_args,
 )
 
 from .. import _core
 from .._base.arguments import checked_flag
 from .._base.wording import brief, joined, one_of
+from .._exact.rounding import ExactRounding, check_rounding
 from .._formats.aliases import BLOCK_FORMATS, canonical, cure, meanings
 from .._formats.quantize import ROUNDINGS, Tf32Rounding
 
@@ -55,6 +57,7 @@ PrecisionName = Literal[
     "float16",
     "float8_e4m3fn",
     "float8_e5m2",
+    "exact",
 ]
 Scale = Literal["tensor", "row"]
 SpecialValues = Literal["propagate", "saturate"]
@@ -63,7 +66,7 @@ SpecialValues = Literal["propagate", "saturate"]
 class RoundingOptions(TypedDict, total=False):
     """How a precision treats operands: see `matmul_precision`."""
 
-    rounding: Tf32Rounding | None
+    rounding: Tf32Rounding | ExactRounding | None
     scale: Scale
     special_values: SpecialValues
 
@@ -100,8 +103,8 @@ class Settings(NamedTuple):
     """The arguments of `matmul_precision`."""
 
     precision: str | None
-    #: rounding of operands; None: that of `rounding_of`
-    rounding: Tf32Rounding | None = None
+    #: rounding of operands, None: that of `rounding_of`; of results for "exact"
+    rounding: Tf32Rounding | ExactRounding | None = None
     scale: Scale = "tensor"
     special_values: SpecialValues = "propagate"
     device: DeviceName | None = None
@@ -151,13 +154,22 @@ _SPLIT = [row.short for row in PRECISIONS if row.components > 1]
 _SCALINGS = (None, *get_args(Scale))
 
 
+#: The precision of correctly rounded results, which src/matmul does not compute.
+EXACT = "exact"
+
 #: The names that an error offers if none is near.
 COMMON = ("bf16", "tf32", "f16")
 
 
 def known() -> list[str]:
     """Return all names, the short ones last."""
-    return [*(row.preset for row in PRECISIONS), *(row.short for row in PRECISIONS)]
+    presets = [row.preset for row in PRECISIONS]
+    return [*presets, *(row.short for row in PRECISIONS), EXACT]
+
+
+def is_exact(name: object) -> bool:
+    """Return whether a precision means correctly rounded results."""
+    return isinstance(name, str) and name.lower() == EXACT
 
 
 def find_precision(name: object) -> Precision:
@@ -208,6 +220,8 @@ def resolve(settings: Settings) -> _core.MatmulSpec | None:
         For a keyword that is not True or False, or no integer, where one is needed.
     """
     check_types(settings)
+    if is_exact(settings.precision):
+        return _resolve_exact(settings)
     row = None if settings.precision is None else find_precision(settings.precision)
     short = row.short if row else None
     if settings.rounding is not None:
@@ -236,12 +250,34 @@ def resolve(settings: Settings) -> _core.MatmulSpec | None:
     )
 
 
+def _resolve_exact(settings: Settings) -> _core.MatmulSpec:
+    """Resolve the arguments of the precision "exact", for products of all dtypes."""
+    rounding = check_rounding(settings.rounding)
+    _check("scale", settings.scale, Scale, EXACT, _SCALED)
+    _check("special_values", settings.special_values, SpecialValues, EXACT, _SPLIT)
+    for name in ("device", "instruction"):
+        if (value := getattr(settings, name)) is not None:
+            raise ValueError(
+                f"{name} must not be given with precision 'exact'; got {brief(value)}."
+                " No tensor core computes correctly rounded sums"
+            )
+    _check_reach(settings)
+    return _core.MatmulSpec(
+        "float32",
+        exact=rounding,
+        float64=True,
+        complex64=True,
+        dots=settings.has_dots(),
+        min_size=operator.index(settings.min_size),
+    )
+
+
 def rounding_of(
     settings: Settings, row: Precision, model: Model | None = None
 ) -> Tf32Rounding:
     """Return the given rounding of operands, else that of the device's library."""
     if settings.rounding is not None:
-        return settings.rounding
+        return cast(Tf32Rounding, settings.rounding)
     if model is None or row.short != "tf32":
         return "ties_to_even"
     return model.library_rounding

@@ -38,6 +38,7 @@ cdef extern from "formats/formats.h" nogil:
 cdef extern from "formats/codec.h" nogil:
     int TF_OVER
     enum tf_rounding:
+        TF_STOCHASTIC
         TF_ROUNDING_COUNT
     enum tf_overflow:
         TF_OVERFLOW_SATURATE

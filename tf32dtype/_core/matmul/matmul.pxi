@@ -55,6 +55,9 @@ cdef class MatmulSpec:
         Whether the model's accumulators begin with the values of the result.
     silent : bool
         Whether no floating-point error is reported.
+    exact : str, optional
+        The rounding of correctly rounded results, which `exact_product` computes. The
+        arguments above then do not matter, except for float64 and complex64.
     blas : bool
         Whether the precision affects BLAS calls of other libraries, and BLAS calls that
         NumPy makes outside of its ufuncs.
@@ -76,12 +79,13 @@ cdef class MatmulSpec:
     cdef readonly bint blas
     cdef readonly bint lapack
     cdef readonly bint scales_matrices  # each matrix of a stack has a scale
+    cdef readonly object exact
 
     def __cinit__(self, str format, *, int rounding=0, int scaling=0, int parts=1,
                   int split_orders=1, bint saturates=False, bint float64=False,
                   bint complex64=False, model=None, int promote=0,
                   bint scales_inside=False, bint continues=False, bint silent=False,
-                  bint blas=False, bint dots=True, bint lapack=False,
+                  str exact=None, bint blas=False, bint dots=True, bint lapack=False,
                   npy_intp min_size=0, call_sites=None, MatmulSpec otherwise=None):
         cdef tf_blas_mode mode
         cdef MatmulSpec spec
@@ -103,6 +107,7 @@ cdef class MatmulSpec:
         self.float64 = float64
         self.complex64 = complex64
         self.scales_matrices = scaling == TF_SCALED_MATRIX
+        self.exact = exact
         self.blas = blas
         self.lapack = lapack
         memset(&mode, 0, sizeof(mode))

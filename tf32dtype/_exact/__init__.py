@@ -1,0 +1,1 @@
+"""Correctly rounded matrix products and sums: the exact value, rounded once."""
