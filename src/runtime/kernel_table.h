@@ -35,6 +35,7 @@ struct tf_isa {
     const struct tf_scaled_mma_kernels *scaled_mma;
     const struct tf_rounded_kernels *rounded;
     const struct tf_fma_kernels *fma;
+    const struct tf_exact_kernels *exact;
     const struct tf_block_kernels *blocks;
     const struct tf_arithmetic_kernels *arithmetic;
 };

@@ -205,6 +205,26 @@ def exact_dots(
     out: NDArray[Any],
     rounding: int,
 ) -> None: ...
+def exact_facts(x: NDArray[np.float64]) -> NDArray[Any]: ...
+def exact_slice(
+    rest: NDArray[np.float64],
+    slice: NDArray[np.float64],
+    exponents: NDArray[np.int64],
+) -> NDArray[np.float64]: ...
+def exact_compensate(
+    x: NDArray[np.float64], y: NDArray[np.float64], pairs: NDArray[np.int64]
+) -> NDArray[np.float64]: ...
+def exact_round(
+    terms: NDArray[np.float64],
+    row_bounds: NDArray[np.float64],
+    column_bounds: NDArray[np.float64],
+    row_ratios: NDArray[np.float64],
+    column_ratios: NDArray[np.float64],
+    exponents: tuple[NDArray[np.int64], NDArray[np.int64]] | None,
+    rounding: int,
+    out: NDArray[Any],
+    undecided: NDArray[np.uint8],
+) -> int: ...
 def exact_sums(x: NDArray[np.float64], out: NDArray[Any], rounding: int) -> None: ...
 
 #: (name, bits of a code) and (name, bits of the mantissa), as they are in

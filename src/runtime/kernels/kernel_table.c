@@ -17,6 +17,7 @@ extern const struct tf_mma_kernels TF_PLAIN_NAME(tf_mma_kernels);
 extern const struct tf_scaled_mma_kernels TF_PLAIN_NAME(tf_scaled_mma_kernels);
 extern const struct tf_rounded_kernels TF_PLAIN_NAME(tf_rounded_kernels);
 extern const struct tf_fma_kernels TF_PLAIN_NAME(tf_fma_kernels);
+extern const struct tf_exact_kernels TF_PLAIN_NAME(tf_exact_kernels);
 extern const struct tf_block_kernels TF_NAME(tf_block_kernels);
 extern const struct tf_arithmetic_kernels TF_PLAIN_NAME(tf_arithmetic_kernels);
 
@@ -37,6 +38,7 @@ const struct tf_isa TF_NAME(tf_isa) = {
     .scaled_mma = &TF_PLAIN_NAME(tf_scaled_mma_kernels),
     .rounded = &TF_PLAIN_NAME(tf_rounded_kernels),
     .fma = &TF_PLAIN_NAME(tf_fma_kernels),
+    .exact = &TF_PLAIN_NAME(tf_exact_kernels),
     .blocks = &TF_NAME(tf_block_kernels),
     .arithmetic = &TF_PLAIN_NAME(tf_arithmetic_kernels),
 #endif

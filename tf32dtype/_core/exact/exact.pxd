@@ -1,6 +1,6 @@
 # C declarations of src/exact/.
 
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint8_t
 from numpy cimport npy_intp
 
 from tf32dtype._core.formats.formats cimport tf_rounding
@@ -14,3 +14,40 @@ cdef extern from "exact/sums.h" nogil:
     int tf_exact_dots(const double *, const double *, size_t, const int64_t *, size_t,
                       tf_exact_results)
     int tf_exact_sums(const char *, npy_intp, npy_intp, size_t, size_t, tf_exact_results)
+
+
+cdef extern from "exact/kernels.h" nogil:
+    struct tf_row_facts:
+        double norm
+        double unit
+        double largest
+        int special
+    struct tf_row_of_sums:
+        size_t n
+        const double *terms
+        size_t count
+        size_t term_step
+        const double *row_bounds
+        const double *column_bounds
+        size_t ranks
+        size_t row_step
+        size_t column_step
+        const double *column_ratios
+        const int64_t *column_exponents
+
+
+cdef extern from "exact/passes.h" nogil:
+    int tf_exact_facts(const double *, size_t, size_t, tf_row_facts *)
+    int tf_exact_slice(double *, double *, size_t, size_t, const int64_t *, double *)
+    int tf_exact_compensate(const double *, const double *, size_t, const int64_t *,
+                            size_t, double *)
+    struct tf_exact_rounding:
+        tf_row_of_sums first
+        size_t m
+        const double *row_ratios
+        const int64_t *row_exponents
+        tf_rounding rounding
+        int is_float
+        void *results
+        uint8_t *undecided
+    int tf_exact_round(const tf_exact_rounding *, size_t *)

@@ -4,13 +4,18 @@ from tf32dtype._core.formats.formats cimport *
 from tf32dtype._core.exact.exact cimport *
 
 
-cdef const double *doubles_of(cnp.ndarray array, int ndim) except? NULL:
+cdef double *doubles_of(cnp.ndarray array, tuple shape) except? NULL:
     """Return the items of a contiguous array of float64."""
-    if (array.dtype != np.float64 or cnp.PyArray_NDIM(array) != ndim
+    return <double *>items_of(array, shape, np.float64)
+
+
+cdef void *items_of(cnp.ndarray array, tuple shape, dtype) except? NULL:
+    """Return the items of a contiguous array of a shape and a dtype."""
+    if (array.dtype != dtype or np.shape(array) != shape
             or not cnp.PyArray_IS_C_CONTIGUOUS(array)):
-        raise ValueError(f"array must be contiguous float64 with {ndim} axes; got"
-                         f" {array.dtype} of shape {np.shape(array)}")
-    return <const double *>cnp.PyArray_DATA(array)
+        raise ValueError(f"array must be contiguous {np.dtype(dtype)} of shape {shape};"
+                         f" got {array.dtype} of shape {np.shape(array)}")
+    return cnp.PyArray_DATA(array)
 
 
 cdef tf_exact_results results_of(cnp.ndarray out, int rounding) except *:
@@ -26,7 +31,7 @@ cdef tf_exact_results results_of(cnp.ndarray out, int rounding) except *:
     return results
 
 
-def exact_dots(x, y, cnp.ndarray pairs, out, int rounding):
+def exact_dots(x, y, pairs, out, int rounding):
     """Write the dot products of pairs of rows, each rounded once.
 
     Parameters
@@ -40,17 +45,12 @@ def exact_dots(x, y, cnp.ndarray pairs, out, int rounding):
     rounding : int
         A value of `enum tf_rounding`.
     """
-    cdef const double *rows = doubles_of(x, 2)
-    cdef const double *others = doubles_of(y, 2)
-    cdef tf_exact_results results = results_of(out, rounding)
     cdef size_t k = x.shape[1], count = len(out)
+    cdef const double *rows = doubles_of(x, x.shape)
+    cdef const double *others = doubles_of(y, (len(y), k))
+    cdef const int64_t *places = <const int64_t *>items_of(pairs, (count, 2), np.int64)
+    cdef tf_exact_results results = results_of(out, rounding)
     cdef int failed
-    if (y.shape[1] != x.shape[1] or pairs.dtype != np.int64
-            or not cnp.PyArray_IS_C_CONTIGUOUS(pairs)
-            or np.shape(pairs) != (len(out), 2)):
-        raise ValueError(f"x, y, pairs and out must fit; got {x.shape}, {y.shape},"
-                         f" {np.shape(pairs)} and {out.shape}")
-    cdef const int64_t *places = <const int64_t *>cnp.PyArray_DATA(pairs)
     with nogil:
         failed = tf_exact_dots(rows, others, k, places, count, results)
     if failed:
@@ -72,3 +72,107 @@ def exact_sums(cnp.ndarray x, out, int rounding):
         failed = tf_exact_sums(items, step, along, n, count, results)
     if failed:
         raise_failure()
+
+
+def exact_facts(x):
+    """Return norms, units, largest magnitudes and whether there are special values.
+
+    They are arrays with an element for each row of a contiguous float64 array: see
+    `struct tf_row_facts`."""
+    cdef size_t m = len(x), k = x.shape[1]
+    cdef const double *rows = doubles_of(x, x.shape)
+    cdef cnp.ndarray found = np.empty(m, _FACTS)
+    cdef tf_row_facts *facts = <tf_row_facts *>cnp.PyArray_DATA(found)
+    cdef int failed
+    with nogil:
+        failed = tf_exact_facts(rows, m, k, facts)
+    if failed:
+        raise_failure()
+    return found
+
+
+_FACTS = np.dtype([("norm", "f8"), ("unit", "f8"), ("largest", "f8"), ("special", "i4")],
+                  align=True)
+
+
+def exact_slice(rest, slice, exponents):
+    """Move multiples of 2**exponents from the rows of `rest` to `slice`.
+
+    Return the norms of both, of shape (m, 2)."""
+    cdef size_t m = len(rest), k = rest.shape[1]
+    cdef double *source = doubles_of(rest, rest.shape)
+    cdef double *target = doubles_of(slice, rest.shape)
+    cdef const int64_t *units = <const int64_t *>items_of(exponents, (m,), np.int64)
+    norms = np.empty((m, 2))
+    cdef double *lengths = doubles_of(norms, (m, 2))
+    cdef int failed
+    with nogil:
+        failed = tf_exact_slice(source, target, m, k, units, lengths)
+    if failed:
+        raise_failure()
+    return norms
+
+
+def exact_compensate(x, y, pairs):
+    """Return the dot products of pairs of rows, each as a sum of two numbers."""
+    cdef size_t k = x.shape[1], count = len(pairs)
+    cdef const double *rows = doubles_of(x, x.shape)
+    cdef const double *others = doubles_of(y, (len(y), k))
+    cdef const int64_t *places = <const int64_t *>items_of(pairs, (count, 2), np.int64)
+    sums = np.empty((count, 2))
+    cdef double *both = doubles_of(sums, (count, 2))
+    cdef int failed
+    with nogil:
+        failed = tf_exact_compensate(rows, others, k, places, count, both)
+    if failed:
+        raise_failure()
+    return sums
+
+
+def exact_round(terms, row_bounds, column_bounds, row_ratios, column_ratios, exponents,
+                int rounding, out, undecided):
+    """Round sums where their bounds decide; return the number of undecided ones.
+
+    Parameters
+    ----------
+    terms : ndarray of float64, (count, m, n)
+        The terms of each sum.
+    row_bounds, column_bounds : ndarray of float64, (ranks, m) and (ranks, n)
+        The error of an element is at most the sum of the products of its bounds.
+    row_ratios, column_ratios : ndarray of float64, (m,) and (n,)
+        A sum is exact if the product of its ratios is at most 2**53.
+    exponents : tuple of ndarray of int64, (m,) and (n,), or None
+        The powers of two that the sums are multiplied by.
+    rounding : int
+        A value of `enum tf_rounding`.
+    out : ndarray of float32 or float64, (m, n)
+        The results.
+    undecided : ndarray of uint8, (m, n)
+        1 for sums that the bounds do not decide, else 0.
+    """
+    cdef tf_exact_rounding call
+    cdef tf_exact_results results = results_of(out, rounding)
+    cdef size_t count, m, n, ranks = len(row_bounds), left = 0
+    cdef int failed
+    count, m, n = terms.shape
+    memset(&call, 0, sizeof(call))
+    call.first.n, call.m = n, m
+    call.first.terms = doubles_of(terms, terms.shape)
+    call.first.count, call.first.term_step = count, m * n
+    call.first.row_bounds = doubles_of(row_bounds, (ranks, m))
+    call.first.column_bounds = doubles_of(column_bounds, (ranks, n))
+    call.first.ranks, call.first.row_step, call.first.column_step = ranks, m, n
+    call.row_ratios = doubles_of(row_ratios, (m,))
+    call.first.column_ratios = doubles_of(column_ratios, (n,))
+    if exponents is not None:
+        call.row_exponents = <const int64_t *>items_of(exponents[0], (m,), np.int64)
+        call.first.column_exponents = <const int64_t *>items_of(exponents[1], (n,),
+                                                                np.int64)
+    call.rounding, call.is_float = results.rounding, results.is_float
+    call.results = items_of(out, (m, n), out.dtype)
+    call.undecided = <uint8_t *>items_of(undecided, (m, n), np.uint8)
+    with nogil:
+        failed = tf_exact_round(&call, &left)
+    if failed:
+        raise_failure()
+    return left

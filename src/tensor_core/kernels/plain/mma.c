@@ -14,7 +14,7 @@
 #include "runtime/fp_environment.h"
 #include "runtime/sizes.h"
 #include "runtime/inline.h"
-#include "tensor_core/kernels/doubles.h"
+#include "runtime/kernels/doubles.h"
 #include "tensor_core/kernels/panels.h"
 
 /* -- an MMA group ------------------------------------------------------------------ */

@@ -17,7 +17,7 @@
 #include "runtime/asserts.h"
 #include "runtime/fp_environment.h"
 #include "runtime/sizes.h"
-#include "tensor_core/kernels/doubles.h"
+#include "runtime/kernels/doubles.h"
 #include "tensor_core/kernels/panels.h"
 #include "tensor_core/elements.h"
 

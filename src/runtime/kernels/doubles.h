@@ -1,6 +1,6 @@
 /* Vectors of float64 numbers: two of them hold one vector of float32. */
-#ifndef TF32DTYPE_TENSOR_CORE_KERNELS_DOUBLES_H
-#define TF32DTYPE_TENSOR_CORE_KERNELS_DOUBLES_H
+#ifndef TF32DTYPE_RUNTIME_KERNELS_DOUBLES_H
+#define TF32DTYPE_RUNTIME_KERNELS_DOUBLES_H
 
 #include "runtime/kernels/simd.h"
 

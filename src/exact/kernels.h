@@ -1,0 +1,53 @@
+/* Kernels of exact products: facts of rows, slices of rows, compensated dot products, and
+ * the test of rounding. Every bound that they return is rigorous. Their other results may
+ * differ between instruction sets, but never the rounded results. */
+#ifndef TF32DTYPE_EXACT_KERNELS_H
+#define TF32DTYPE_EXACT_KERNELS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "formats/codec.h"
+
+/* The facts of a row: what bounds of its dot products need. */
+struct tf_row_facts {
+    double norm;    /* at least the square root of the sum of squares */
+    double unit;    /* all numbers are multiples of this power of two; Inf if all are 0 */
+    double largest; /* magnitude */
+    int special;    /* whether a number is Inf or NaN; then the others do not count */
+};
+
+/* One row of sums and their bounds. The sum of element j is exact, or its error is at most
+ * the sum of row_bounds[t] * column_bounds[t * step + j] over t < ranks. It is exact if
+ * row_ratio * column_ratios[j] <= 2^53. */
+struct tf_row_of_sums {
+    size_t n;
+    const double *terms; /* `count` numbers for each sum, `term_step` elements apart */
+    size_t count, term_step;
+    const double *row_bounds, *column_bounds;
+    size_t ranks, row_step, column_step;
+    double row_ratio;
+    const double *column_ratios;
+    /* The sums are multiplied by 2^(row_exponent + column_exponents[j]); NULL: by 1. */
+    int64_t row_exponent;
+    const int64_t *column_exponents;
+};
+
+struct tf_exact_kernels {
+    struct tf_row_facts (*facts)(const double *x, size_t k);
+    /* Moves multiples of 2^exponent from a row to a slice: rounds each number to such a
+     * multiple, and leaves the rest. Magnitudes must be at most 2^(exponent + 50). Returns
+     * the norms of the slice and the rest in norms[0] and norms[1], as tf_row_facts. */
+    void (*slice)(double *rest, double *slice, size_t k, int exponent, double *norms);
+    /* Writes sums[0] + sums[1], the sum of n products with an error of at most
+     * tf_compensated_error(n) times the product of the norms. No product may be below
+     * 2^-960, or be above 2^960. */
+    void (*dot)(const double *x, const double *y, size_t n, double *sums);
+    /* Rounds sums to float64 or float32, where their bounds decide. Sets undecided[j] to 1
+     * for the others, and to 0 for those. Returns the number of undecided sums. `rounding`
+     * is one of ties to even or away, the directed modes and to odd. */
+    size_t (*round)(const struct tf_row_of_sums *sums, enum tf_rounding rounding,
+                    int is_float, void *results, uint8_t *undecided);
+};
+
+#endif

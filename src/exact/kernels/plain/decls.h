@@ -1,0 +1,17 @@
+/* The kernels of exact products, for the table. */
+#ifndef TF32DTYPE_EXACT_KERNELS_DECLS_H
+#define TF32DTYPE_EXACT_KERNELS_DECLS_H
+
+#include "exact/kernels.h"
+#include "runtime/kernels/common.h"
+
+struct tf_row_facts TF_PLAIN_NAME(tf_row_facts_of)(const double *x, size_t k);
+void TF_PLAIN_NAME(tf_slice_row)(double *rest, double *slice, size_t k, int exponent,
+                                 double *norms);
+void TF_PLAIN_NAME(tf_compensated_dot)(const double *x, const double *y, size_t n,
+                                       double *sums);
+size_t TF_PLAIN_NAME(tf_round_sums)(const struct tf_row_of_sums *sums,
+                                    enum tf_rounding rounding, int is_float,
+                                    void *results, uint8_t *undecided);
+
+#endif

@@ -1,0 +1,100 @@
+/* Facts of rows, and slices of rows. */
+#include <math.h>
+
+#include "exact/kernels/plain/decls.h"
+#include "runtime/kernels/doubles.h"
+
+/* Returns at least the square root of a computed sum of k squares. Its relative error is
+ * below k units of 2^-53, and twice as much covers this formula's own roundings. */
+static double norm_of(double squares, size_t k)
+{
+    return sqrt(squares) * (1 + (double)(k + 8) * 0x1p-52);
+}
+
+static double sum_of(doubles x)
+{
+    double sum = 0;
+    for (int i = 0; i < PLACES; i++) {
+        sum += x[i];
+    }
+    return sum;
+}
+
+/* Returns the last 1 of each significand, with its weight, or Inf for 0. Removing the last
+ * 1 of the bits of a power of two changes its exponent, so that those count whole. */
+TF_INLINE doubles lowest_bits(doubles magnitude)
+{
+    const longs bits = (longs)magnitude;
+    const longs others = bits & (bits - 1);
+    const longs is_power = (longs)((bits & ((INT64_C(1) << 52) - 1)) == 0);
+    const longs is_zero = (longs)(bits == 0);
+    const doubles without = (doubles)(others & ~is_power);
+    const longs infinity = longs_of(INT64_C(0x7FF) << 52);
+    return (doubles)((longs)(magnitude - without) | (is_zero & infinity));
+}
+
+TF_INLINE doubles lesser(doubles x, doubles y)
+{
+    const longs first = (longs)(x < y);
+    return (doubles)(((longs)x & first) | ((longs)y & ~first));
+}
+
+struct tf_row_facts TF_PLAIN_NAME(tf_row_facts_of)(const double *x, size_t k)
+{
+    doubles squares[2] = {all_lanes(0), all_lanes(0)};
+    doubles lowest = all_lanes((double)INFINITY);
+    longs largest = longs_of(0);
+    size_t i = 0;
+    for (; i + 2 * PLACES <= k; i += 2 * PLACES) {
+        UNROLLED for (int v = 0; v < 2; v++) {
+            const doubles magnitude = magnitude_of_doubles(load_doubles(x + i + v * PLACES));
+            squares[v] += magnitude * magnitude;
+            lowest = lesser(lowest_bits(magnitude), lowest);
+            largest = greater_longs(largest, (longs)magnitude);
+        }
+    }
+    for (; i < k; i += PLACES) {
+        double few[PLACES] = {0};
+        memcpy(few, x + i, (k - i < PLACES ? k - i : PLACES) * sizeof *few);
+        const doubles magnitude = magnitude_of_doubles(load_doubles(few));
+        squares[0] += magnitude * magnitude;
+        lowest = lesser(lowest_bits(magnitude), lowest);
+        largest = greater_longs(largest, (longs)magnitude);
+    }
+    struct tf_row_facts facts = {0, (double)INFINITY, 0, 0};
+    for (int lane = 0; lane < PLACES; lane++) {
+        const double magnitude = ((doubles)largest)[lane];
+        facts.special |= !isfinite(magnitude);
+        facts.largest = magnitude > facts.largest ? magnitude : facts.largest;
+        facts.unit = lowest[lane] < facts.unit ? lowest[lane] : facts.unit;
+    }
+    facts.norm = norm_of(sum_of(squares[0] + squares[1]), k);
+    return facts;
+}
+
+/* A number plus 1.5 * 2^(exponent + 52) is rounded to a multiple of 2^exponent. */
+void TF_PLAIN_NAME(tf_slice_row)(double *rest, double *slice, size_t k, int exponent,
+                                 double *norms)
+{
+    const doubles much = all_lanes(ldexp(0x1.8p52, exponent));
+    doubles squares = all_lanes(0), lost = all_lanes(0);
+    size_t i = 0;
+    for (; i + PLACES <= k; i += PLACES) {
+        const doubles x = load_doubles(rest + i);
+        const doubles cut = (x + much) - much, left = x - cut;
+        squares += cut * cut;
+        lost += left * left;
+        memcpy(slice + i, &cut, sizeof cut);
+        memcpy(rest + i, &left, sizeof left);
+    }
+    double some = 0, few = 0;
+    for (; i < k; i++) {
+        const double cut = (rest[i] + much[0]) - much[0], left = rest[i] - cut;
+        some += cut * cut;
+        few += left * left;
+        slice[i] = cut;
+        rest[i] = left;
+    }
+    norms[0] = norm_of(sum_of(squares) + some, k);
+    norms[1] = norm_of(sum_of(lost) + few, k);
+}

@@ -1,0 +1,9 @@
+/* The table of kernels of exact products. */
+#include "exact/kernels/plain/decls.h"
+
+const struct tf_exact_kernels TF_PLAIN_NAME(tf_exact_kernels) = {
+    .facts = TF_PLAIN_NAME(tf_row_facts_of),
+    .slice = TF_PLAIN_NAME(tf_slice_row),
+    .dot = TF_PLAIN_NAME(tf_compensated_dot),
+    .round = TF_PLAIN_NAME(tf_round_sums),
+};

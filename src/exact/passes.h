@@ -1,0 +1,37 @@
+/* Passes over the rows of matrices, with the kernels of exact products. Each returns -1 if
+ * memory is short or the call was stopped. Rows adjoin. */
+#ifndef TF32DTYPE_EXACT_PASSES_H
+#define TF32DTYPE_EXACT_PASSES_H
+
+#include "exact/kernels.h"
+
+/* Writes the facts of m rows of k numbers. */
+int tf_exact_facts(const double *x, size_t m, size_t k, struct tf_row_facts *facts);
+
+/* Slices rows: see `slice` in struct tf_exact_kernels. Writes two norms for each row. */
+int tf_exact_slice(double *rest, double *slice, size_t m, size_t k,
+                   const int64_t *exponents, double *norms);
+
+/* Writes two numbers for each of `count` pairs of rows, pairs[2 i] of x and pairs[2 i + 1]
+ * of y, whose sum is their dot product with a small error: see `dot`. */
+int tf_exact_compensate(const double *x, const double *y, size_t k, const int64_t *pairs,
+                        size_t count, double *sums);
+
+/* The sums of m rows, their bounds and their results. `first` is the first row. Arrays of
+ * rows have row_step elements for each rank. Rows of terms, results and undecided have n
+ * elements. */
+struct tf_exact_rounding {
+    struct tf_row_of_sums first;
+    size_t m;
+    const double *row_ratios;
+    const int64_t *row_exponents; /* NULL with column_exponents */
+    enum tf_rounding rounding;
+    int is_float;
+    void *results;
+    uint8_t *undecided;
+};
+
+/* Rounds sums, and sets *count to the number of undecided ones. */
+int tf_exact_round(const struct tf_exact_rounding *call, size_t *count);
+
+#endif

@@ -1,0 +1,141 @@
+"""Rows of numbers for exact products: their bounds, and their slices."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import _core
+
+Array = NDArray[Any]
+
+U = 2.0**-53
+
+#: Rows whose numbers are multiples of 2^-480 and at most 2^400 are used as they are: no
+#: product or sum of products leaves float64's range.
+_LEAST, _MOST = 2.0**-480, 2.0**400
+#: Other rows are multiplied by powers of two, to numbers of at most 1. Then they are
+#: rounded to multiples of 2^-400.
+_KEPT = 2.0**-400
+
+
+class Rows(NamedTuple):
+    """Rows of an operand as float64 numbers, none of them Inf or NaN."""
+
+    #: the operand; with its special values
+    given: Array
+    #: the rows times 2^-exponents, but for `lost`; 0 for special values
+    values: Array
+    #: upper bounds of the rows' norms, `lost` included
+    norms: Array
+    #: norms in units of the rows' last bits; Inf for rows that lost something
+    ratios: Array
+    #: powers of two by which rows were divided; None: none
+    exponents: Array | None
+    #: upper bounds of the norms of what rows lost; None: nothing
+    lost: Array | None
+    #: exponents e with magnitudes of at most 2^(e - 1)
+    tops: Array
+    #: whether a row has special values; None: none has
+    special: Array | None
+
+    @classmethod
+    def of(cls, given: Array) -> Self:
+        """Describe contiguous rows of float64."""
+        values, facts = given, _core.exact_facts(given)
+        special = None
+        if facts["special"].any():
+            special = facts["special"] != 0
+            values = np.where(np.isfinite(given), given, 0.0)
+            facts = _core.exact_facts(values)
+        exponents = lost = None
+        largest, unit = facts["largest"], facts["unit"]
+        if largest.max(initial=0) > _MOST or unit.min(initial=1) < _LEAST:
+            exponents = np.frexp(largest)[1].astype(np.int64)
+            values = np.ldexp(values, -exponents[:, None])
+            small = np.abs(values) < _KEPT * 2.0**50
+            much = 1.5 * 2.0**52 * _KEPT
+            values = np.where(small, (values + much) - much, values)
+            unscaled = np.frexp(np.where(np.isinf(unit), 1, unit))[1] - 1
+            is_cut = ~np.isinf(unit) & (unscaled - exponents < -400)
+            lost = np.where(is_cut, _KEPT * (1 + values.shape[1]), 0.0)
+            facts = _core.exact_facts(values)
+        norms = facts["norm"].copy()
+        ratios = norms / facts["unit"] * (1 + 2.0**-50)
+        if lost is not None:
+            norms += lost
+            ratios[lost > 0] = np.inf
+        tops = np.frexp(facts["largest"])[1].astype(np.int64) + 1
+        return cls(given, values, norms, ratios, exponents, lost, tops, special)
+
+    @property
+    def k(self) -> int:
+        """The number of terms of a sum."""
+        return self.values.shape[1]
+
+
+class Slices:
+    """Rows as sums of slices with few bits, of which products are exact.
+
+    Slice s of a row, counted from 1, has multiples of 2^(top - s * bits), of magnitudes
+    of at most 2^(top - 1 - (s - 1) * bits).
+    """
+
+    def __init__(self, rows: Rows, bits: int) -> None:
+        self._rest = rows.values.copy()
+        self._tops = rows.tops
+        self.bits = bits
+        scale = np.where(rows.norms > 0, rows.norms, 1.0)
+        self._scale = scale
+        self.parts: list[Array] = []
+        #: the norms of the rows of each slice
+        self.norms: list[Array] = []
+        #: the norms of the rest after each number of slices
+        self.rests: list[Array] = [rows.norms]
+
+    def share(self, number: int) -> float:
+        """Return the largest norm of a slice, relative to the norm of its row."""
+        return float((self.norms[number] / self._scale).max(initial=0))
+
+    def rest_share(self) -> float:
+        """Return the largest norm of a rest, relative to the norm of its row."""
+        return float((self.rests[-1] / self._scale).max(initial=0))
+
+    def cut(self) -> None:
+        """Cut one more slice."""
+        units = self._tops - (len(self.parts) + 1) * self.bits
+        part = np.empty_like(self._rest)
+        norms = _core.exact_slice(self._rest, part, units)
+        self.parts.append(part)
+        self.norms.append(norms[:, 0].copy())
+        self.rests.append(norms[:, 1].copy())
+
+    def count(self, number: int) -> float:
+        """Return the largest norm of a slice's row in its unit."""
+        units = np.ldexp(1.0, self._tops - (number + 1) * self.bits)
+        return float((self.norms[number] / units).max(initial=0))
+
+
+def most_bits(k: int) -> int:
+    """Return the bits of slices for which products of k terms are always exact.
+
+    Magnitudes are at most 2^(bits - 1) units, and sums at most 2^53.
+    """
+    return (55 - math.ceil(math.log2(max(k, 1)))) // 2
+
+
+def likely_bits(x: Rows, y: Rows) -> int:
+    """Return the bits for which products of slices are exact for ordinary numbers.
+
+    The bound is the product of the norms. Numbers of slices after the first one are
+    usually spread evenly: their norm is sqrt(k / 12) * 2^bits.
+    """
+    even = 0.31 * math.sqrt(max(x.k, 1))
+    norms = (
+        max(float(np.ldexp(rows.norms, -rows.tops).max(initial=0)), even)
+        for rows in (x, y)
+    )
+    return max(most_bits(x.k), int((53 - math.log2(math.prod(norms))) / 2))
