@@ -34,6 +34,10 @@ struct tf_row_of_sums {
 };
 
 struct tf_exact_kernels {
+    /* Converts rows of float32 (if `is_float`) or float64 to rows of float64 that adjoin.
+     * Rows are `step` bytes apart, and their numbers `along` bytes. */
+    void (*load)(const char *items, ptrdiff_t step, ptrdiff_t along, size_t rows, size_t k,
+                 double *out, int is_float);
     struct tf_row_facts (*facts)(const double *x, size_t k);
     /* Moves multiples of 2^exponent from a row to a slice: rounds each number to such a
      * multiple, and leaves the rest. Magnitudes must be at most 2^(exponent + 50). Returns

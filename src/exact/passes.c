@@ -31,35 +31,42 @@ static unsigned do_rows(const void *context, ptrdiff_t task, struct tf_worker *w
     return 0;
 }
 
-static int do_pass(rows_fn *rows, const void *context, size_t count, size_t length)
+/* Does all rows of a pass, in tasks of a multiple of `together` rows. */
+static int do_pass(rows_fn *rows, const void *context, size_t count, size_t length,
+                   size_t together)
 {
-    const size_t each = TASK / (length + 1) + 1;
+    const size_t each = (TASK / (length + 1) / together + 1) * together;
     const struct pass pass = {rows, context, count, each};
     unsigned flags = 0;
     return tf_do_tasks(do_rows, &pass, (ptrdiff_t)((count + each - 1) / each),
                        tf_threads_for((double)count * (double)length / SHARE), &flags);
 }
 
-/* -- facts --------------------------------------------------------------------------- */
+/* -- loads --------------------------------------------------------------------------- */
 
-struct facts_call {
-    const double *x;
-    size_t k;
+struct load_call {
+    struct tf_exact_matrix given;
+    double *rows;
     struct tf_row_facts *facts;
 };
 
-static void write_facts(const void *context, size_t first, size_t end)
+static void load_rows(const void *context, size_t first, size_t end)
 {
-    const struct facts_call *call = context;
-    for (size_t i = first; i < end; i++) {
-        call->facts[i] = tf_isa->exact->facts(call->x + i * call->k, call->k);
+    const struct load_call *call = context;
+    const struct tf_exact_matrix *given = &call->given;
+    double *rows = call->rows + first * given->k;
+    tf_isa->exact->load(given->items + (ptrdiff_t)first * given->strides[0],
+                        given->strides[0], given->strides[1], end - first, given->k, rows,
+                        given->is_float);
+    for (size_t i = first; i < end; i++, rows += given->k) {
+        call->facts[i] = tf_isa->exact->facts(rows, given->k);
     }
 }
 
-int tf_exact_facts(const double *x, size_t m, size_t k, struct tf_row_facts *facts)
+int tf_exact_load(struct tf_exact_matrix given, double *rows, struct tf_row_facts *facts)
 {
-    const struct facts_call call = {x, k, facts};
-    return do_pass(write_facts, &call, m, k);
+    const struct load_call call = {given, rows, facts};
+    return do_pass(load_rows, &call, given.m, given.k, 16);
 }
 
 /* -- slices -------------------------------------------------------------------------- */
@@ -84,7 +91,7 @@ int tf_exact_slice(double *rest, double *slice, size_t m, size_t k,
                    const int64_t *exponents, double *norms)
 {
     const struct slice_call call = {rest, slice, k, exponents, norms};
-    return do_pass(slice_rows, &call, m, k);
+    return do_pass(slice_rows, &call, m, k, 1);
 }
 
 /* -- compensated dot products ---------------------------------------------------------- */
@@ -110,7 +117,7 @@ int tf_exact_compensate(const double *x, const double *y, size_t k, const int64_
                         size_t count, double *sums)
 {
     const struct dots_call call = {x, y, k, pairs, sums};
-    return do_pass(compensate, &call, count, k);
+    return do_pass(compensate, &call, count, k, 1);
 }
 
 /* -- rounding ------------------------------------------------------------------------ */
@@ -144,7 +151,7 @@ int tf_exact_round(const struct tf_exact_rounding *given, size_t *count)
 {
     atomic_size_t undecided = 0;
     const struct rounding_call call = {given, &undecided};
-    const int failed = do_pass(round_rows, &call, given->m, given->first.n);
+    const int failed = do_pass(round_rows, &call, given->m, given->first.n, 1);
     *count = atomic_load(&undecided);
     return failed;
 }

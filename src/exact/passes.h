@@ -5,8 +5,16 @@
 
 #include "exact/kernels.h"
 
-/* Writes the facts of m rows of k numbers. */
-int tf_exact_facts(const double *x, size_t m, size_t k, struct tf_row_facts *facts);
+/* A matrix of float32, if `is_float`, or of float64. */
+struct tf_exact_matrix {
+    const char *items;
+    ptrdiff_t strides[2];
+    size_t m, k;
+    int is_float;
+};
+
+/* Writes the rows of a matrix as float64, and the facts of each row. */
+int tf_exact_load(struct tf_exact_matrix given, double *rows, struct tf_row_facts *facts);
 
 /* Slices rows: see `slice` in struct tf_exact_kernels. Writes two norms for each row. */
 int tf_exact_slice(double *rest, double *slice, size_t m, size_t k,

@@ -96,10 +96,13 @@ def _product(a: Array, b: Array, target: Target) -> Array:
 
 
 def _rows(*parts: Array) -> Array:
-    """Return parts of float64 rows, side by side."""
+    """Return parts of rows, side by side, as float32 or float64."""
+    dtype = parts[0].dtype
+    is_narrow = dtype.type in _core.scalar_types or dtype.char in "ef"
+    wanted = np.float32 if is_narrow else np.float64
     if len(parts) == 1:
-        return np.ascontiguousarray(parts[0], np.float64)
-    return np.ascontiguousarray(np.concatenate(parts, axis=1, dtype=np.float64))
+        return parts[0].astype(wanted, copy=False)
+    return np.concatenate(parts, axis=1, dtype=wanted)
 
 
 def _report(result: Array, a: Array, b: Array) -> None:

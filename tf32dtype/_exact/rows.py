@@ -25,7 +25,7 @@ _KEPT = 2.0**-400
 class Rows(NamedTuple):
     """Rows of an operand as float64 numbers, none of them Inf or NaN."""
 
-    #: the operand; with its special values
+    #: the rows as given, with their special values
     given: Array
     #: the rows times 2^-exponents, but for `lost`; 0 for special values
     values: Array
@@ -43,14 +43,14 @@ class Rows(NamedTuple):
     special: Array | None
 
     @classmethod
-    def of(cls, given: Array) -> Self:
-        """Describe contiguous rows of float64."""
-        values, facts = given, _core.exact_facts(given)
-        special = None
+    def of(cls, matrix: Array) -> Self:
+        """Describe the rows of a matrix of float32 or float64."""
+        given, facts = _core.exact_load(matrix)
+        values, special = given, None
         if facts["special"].any():
             special = facts["special"] != 0
-            values = np.where(np.isfinite(given), given, 0.0)
-            facts = _core.exact_facts(values)
+            finite = np.where(np.isfinite(given), given, 0.0)
+            values, facts = _core.exact_load(finite)
         exponents = lost = None
         largest, unit = facts["largest"], facts["unit"]
         if largest.max(initial=0) > _MOST or unit.min(initial=1) < _LEAST:
@@ -62,7 +62,7 @@ class Rows(NamedTuple):
             unscaled = np.frexp(np.where(np.isinf(unit), 1, unit))[1] - 1
             is_cut = ~np.isinf(unit) & (unscaled - exponents < -400)
             lost = np.where(is_cut, _KEPT * (1 + values.shape[1]), 0.0)
-            facts = _core.exact_facts(values)
+            values, facts = _core.exact_load(values)
         norms = facts["norm"].copy()
         ratios = norms / facts["unit"] * (1 + 2.0**-50)
         if lost is not None:

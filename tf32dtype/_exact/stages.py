@@ -43,8 +43,8 @@ def multiply_rows(x: Array, y: Array, dtype: np.dtype[Any], rounding: int) -> Ar
 
     Parameters
     ----------
-    x, y : ndarray of float64, (m, k) and (n, k)
-        Contiguous rows.
+    x, y : ndarray of float32 or float64, (m, k) and (n, k)
+        The rows, of any strides.
     dtype : dtype
         float32 or float64.
     rounding : int
@@ -52,9 +52,10 @@ def multiply_rows(x: Array, y: Array, dtype: np.dtype[Any], rounding: int) -> Ar
     """
     result = np.empty((len(x), len(y)), dtype)
     if x.shape[1] * result.size <= _FEW or not rounds_as_usual():
+        one, other = (_core.exact_load(z)[0] for z in (x, y))
         for part in _pieces(np.arange(result.size), _PAIRS):
             pairs = np.stack(np.divmod(part, len(y)), axis=1)
-            _core.exact_dots(x, y, pairs, result.reshape(-1)[part[0] : part[-1] + 1],
+            _core.exact_dots(one, other, pairs, result.reshape(-1)[part[0] : part[-1] + 1],
                              rounding)
         return result
     with np.errstate(all="ignore"):
@@ -104,7 +105,7 @@ class _Product:
     def _round(self, terms: Array, bounds: list[tuple[Array, Array]], ratios: Any,
                exponents: Any, out: Array) -> tuple[Array, int]:
         """Round sums; return where they are undecided, and how many are."""
-        undecided = np.empty(out.shape, np.uint8)
+        undecided = np.empty(out.shape, bool)
         count = _core.exact_round(
             terms,
             np.array([row for row, _ in bounds]),
@@ -113,7 +114,7 @@ class _Product:
             exponents,
             self._rounding,
             out,
-            undecided,
+            undecided.view(np.uint8),
         )
         return undecided, count
 
@@ -152,7 +153,7 @@ class _Product:
             self._out[part],
         )
         if count > _MANY * undecided.size:
-            self._sliced(rows, undecided.astype(bool))
+            self._sliced(rows, undecided)
         elif count:
             self._few(rows, np.flatnonzero(undecided))
 
@@ -184,7 +185,7 @@ class _Product:
             out,
         )
         self._out[i, j] = out[0]
-        return pairs[undecided[0] != 0] if count else pairs[:0]
+        return pairs[undecided[0]] if count else pairs[:0]
 
     def _exactly(self, pairs: Array) -> None:
         results = np.empty(len(pairs), self._out.dtype)
@@ -220,7 +221,7 @@ class _Product:
                 terms[: len(known)], bounds + self._lost(rows, columns), never,
                 exponents, results,
             )
-            decided = wanted & (undecided == 0)
+            decided = wanted & ~undecided
             block = self._out[rows[0] : rows[-1] + 1]
             np.copyto(block, results, where=decided)
             wanted = wanted & ~decided

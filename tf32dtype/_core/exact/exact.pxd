@@ -37,7 +37,13 @@ cdef extern from "exact/kernels.h" nogil:
 
 
 cdef extern from "exact/passes.h" nogil:
-    int tf_exact_facts(const double *, size_t, size_t, tf_row_facts *)
+    struct tf_exact_matrix:
+        const char *items
+        npy_intp strides[2]
+        size_t m
+        size_t k
+        int is_float
+    int tf_exact_load(tf_exact_matrix, double *, tf_row_facts *)
     int tf_exact_slice(double *, double *, size_t, size_t, const int64_t *, double *)
     int tf_exact_compensate(const double *, const double *, size_t, const int64_t *,
                             size_t, double *)

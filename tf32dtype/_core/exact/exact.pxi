@@ -74,21 +74,29 @@ def exact_sums(cnp.ndarray x, out, int rounding):
         raise_failure()
 
 
-def exact_facts(x):
-    """Return norms, units, largest magnitudes and whether there are special values.
+def exact_load(cnp.ndarray x):
+    """Return the rows of a matrix of float32 or float64 as float64, and their facts.
 
-    They are arrays with an element for each row of a contiguous float64 array: see
-    `struct tf_row_facts`."""
-    cdef size_t m = len(x), k = x.shape[1]
-    cdef const double *rows = doubles_of(x, x.shape)
-    cdef cnp.ndarray found = np.empty(m, _FACTS)
-    cdef tf_row_facts *facts = <tf_row_facts *>cnp.PyArray_DATA(found)
+    The facts are an array of structures with an element for each row: see `struct
+    tf_row_facts`."""
+    cdef tf_exact_matrix given
+    if x.dtype not in (np.float32, np.float64) or cnp.PyArray_NDIM(x) != 2:
+        raise ValueError(f"x must be a matrix of float32 or float64; got {x.dtype} of"
+                         f" shape {np.shape(x)}")
+    given.items = cnp.PyArray_BYTES(x)
+    given.strides[0] = cnp.PyArray_STRIDE(x, 0)
+    given.strides[1] = cnp.PyArray_STRIDE(x, 1)
+    given.m, given.k = np.shape(x)
+    given.is_float = x.dtype == np.float32
+    rows, found = np.empty(np.shape(x)), np.empty(given.m, _FACTS)
+    cdef double *values = doubles_of(rows, np.shape(x))
+    cdef tf_row_facts *facts = <tf_row_facts *>cnp.PyArray_DATA(<cnp.ndarray>found)
     cdef int failed
     with nogil:
-        failed = tf_exact_facts(rows, m, k, facts)
+        failed = tf_exact_load(given, values, facts)
     if failed:
         raise_failure()
-    return found
+    return rows, found
 
 
 _FACTS = np.dtype([("norm", "f8"), ("unit", "f8"), ("largest", "f8"), ("special", "i4")],

@@ -5,148 +5,180 @@
 #include <math.h>
 
 #include "exact/kernels/plain/decls.h"
+#include "runtime/kernels/doubles.h"
 
-TF_INLINE int64_t long_of(double x)
+typedef uint8_t few_bytes __attribute__((vector_size(PLACES)));
+
+/* Copies up to PLACES items; others of a vector are zero. */
+TF_INLINE doubles load_some(const double *p, size_t left)
 {
-    int64_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
+    double some[PLACES] = {0};
+    if (left >= PLACES) {
+        return load_doubles(p);
+    }
+    memcpy(some, p, left * sizeof *some);
+    return load_doubles(some);
 }
 
-TF_INLINE double double_of(int64_t bits)
+TF_INLINE void store_some(void *to, const void *from, size_t itemsize, size_t left)
 {
-    double x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
+    memcpy(to, from, itemsize * (left < PLACES ? left : PLACES));
 }
 
-TF_INLINE int32_t int_of(float x)
+TF_INLINE doubles choose(longs mask, doubles x, doubles y)
 {
-    int32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
+    return (doubles)(((longs)x & mask) | ((longs)y & ~mask));
 }
 
-TF_INLINE float float_of(int32_t bits)
-{
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
+/* -- directions ---------------------------------------------------------------------- */
 
-/* Returns 1 if x + rest is farther from zero than x, -1 if it is nearer, 0 if rest is 0. */
-TF_INLINE int64_t outward(double x, double rest)
+/* Returns 1, -1 or 0: the step in units of the last place, away from zero, from x to the
+ * rounding of x + rest. x is the rounding of x + rest to nearest. */
+TF_INLINE longs step(doubles x, doubles rest, enum tf_rounding rounding)
 {
-    const int64_t direction = 1 - 2 * ((long_of(x) ^ long_of(rest)) < 0);
-    return rest != 0 ? direction : 0;
-}
-
-/* Returns 1, -1 or 0: the step in units of the last place from x, which is the rounding of
- * x + rest to nearest, to its rounding in another direction. */
-TF_INLINE int64_t step(double x, double rest, enum tf_rounding rounding)
-{
-    const int64_t direction = outward(x, rest);
+    const longs inward = ((longs)x ^ (longs)rest) >> 63; /* -1: x + rest is nearer to 0 */
+    const longs direction = (inward + inward + 1) & (longs)(rest != 0);
     switch (rounding) {
-    case TF_TOWARD_ZERO: return direction < 0 ? -1 : 0;
-    case TF_TOWARD_POSITIVE: return rest > 0 ? direction : 0;
-    case TF_TOWARD_NEGATIVE: return rest < 0 ? direction : 0;
-    case TF_TO_ODD: return (long_of(x) & 1) ? 0 : direction;
-    default: return 0;
+    case TF_TOWARD_ZERO: return direction & inward;
+    case TF_TOWARD_POSITIVE: return direction & (longs)(rest > 0);
+    case TF_TOWARD_NEGATIVE: return direction & (longs)(rest < 0);
+    case TF_TO_ODD: return direction & (((longs)x & 1) - 1);
+    default: return longs_of(0);
     }
 }
 
-/* Rounds a double, which was rounded to odd, to float32. */
-TF_INLINE float single_of(double x, enum tf_rounding rounding)
+/* Rounds doubles, which were rounded to odd, to the bits of float32. */
+TF_INLINE few_ints singles_by(doubles x, enum tf_rounding rounding)
 {
-    const float near = (float)x;
-    const double back = near;
-    const int32_t bits = int_of(near);
-    const int above = fabs(back) > fabs(x), below = fabs(back) < fabs(x);
-    const int negative = long_of(x) < 0;
-    switch (rounding) {
-    case TF_TOWARD_ZERO: return float_of(bits - above);
-    case TF_TOWARD_POSITIVE: return float_of(negative ? bits - above : bits + below);
-    case TF_TOWARD_NEGATIVE: return float_of(negative ? bits + below : bits - above);
-    case TF_TO_ODD: return float_of((bits - above) | (above | below));
-    default: return near;
+    const few_floats near = singles_of(x);
+    if (rounding == TF_TIES_TO_EVEN || rounding == TF_TIES_TO_AWAY) {
+        return (few_ints)near;
     }
+    const doubles back = magnitude_of_doubles(doubles_of(near)), exact = magnitude_of_doubles(x);
+    const longs above = (longs)(back > exact), below = (longs)(back < exact);
+    const longs negative = (longs)x >> 63;
+    longs change = above; /* -1: a unit nearer to zero */
+    if (rounding == TF_TOWARD_POSITIVE) {
+        change = (above & negative) - (below & ~negative);
+    } else if (rounding == TF_TOWARD_NEGATIVE) {
+        change = (above & ~negative) - (below & negative);
+    }
+    const few_ints bits = (few_ints)near + __builtin_convertvector(change, few_ints);
+    if (rounding == TF_TO_ODD) {
+        return bits | (__builtin_convertvector(above | below, few_ints) & 1);
+    }
+    return bits;
 }
 
-/* The sum and its bounds: the exact value is in [sum + low, sum + high]. */
-struct interval {
-    double sum, low, high;
+/* -- intervals ------------------------------------------------------------------------ */
+
+/* Sums and their bounds: the exact values are in [sum + low, sum + high]. */
+struct intervals {
+    doubles sum, low, high;
 };
 
-/* Adds the terms of element j, and returns the interval. */
-TF_INLINE struct interval interval_of(const struct tf_row_of_sums *sums, size_t j,
-                                      enum tf_rounding rounding)
+/* Adds the terms of PLACES sums from j on, of which `left` count. */
+TF_INLINE struct intervals intervals_of(const struct tf_row_of_sums *sums, size_t j,
+                                        size_t left, enum tf_rounding rounding)
 {
-    double error = 0;
+    doubles error = all_lanes(0);
     for (size_t t = 0; t < sums->ranks; t++) {
-        error += sums->row_bounds[t * sums->row_step] *
-                 sums->column_bounds[t * sums->column_step + j];
+        error += all_lanes(sums->row_bounds[t * sums->row_step]) *
+                 load_some(sums->column_bounds + t * sums->column_step + j, left);
     }
-    error = sums->row_ratio * sums->column_ratios[j] <= 0x1p53 ? 0 : error;
-    double sum = sums->terms[j], rest = 0, lost = 0;
+    const doubles ratio = sums->row_ratio * load_some(sums->column_ratios + j, left);
+    error = choose((longs)(ratio <= 0x1p53), all_lanes(0), error);
+    doubles sum = load_some(sums->terms + j, left);
+    doubles rest = all_lanes(0), lost = all_lanes(0);
     for (size_t t = 1; t < sums->count; t++) {
-        const double term = sums->terms[t * sums->term_step + j];
-        const double before = sum, after = before + term, part = after - before;
-        const double off = (before - (after - part)) + (term - part);
-        const double sooner = rest, later = sooner + off, share = later - sooner;
-        lost += fabs((sooner - (later - share)) + (off - share));
+        const doubles term = load_some(sums->terms + t * sums->term_step + j, left);
+        const doubles before = sum, after = before + term, part = after - before;
+        const doubles off = (before - (after - part)) + (term - part);
+        const doubles sooner = rest, later = sooner + off, share = later - sooner;
+        lost += magnitude_of_doubles((sooner - (later - share)) + (off - share));
         rest = later;
         sum = after;
     }
     /* The bound covers its own roundings, and those of both ends of the interval. */
     error = (error + lost) * (1 + 0x1p-40);
-    error += rounding == TF_TIES_TO_AWAY ? fabs(sum) * 0x1p-100 : 0;
-    error += error > 0 ? fabs(rest) * 0x1p-52 : 0;
-    return (struct interval){sum, rest - error, rest + error};
+    if (rounding == TF_TIES_TO_AWAY) { /* a tie is undecided */
+        error += magnitude_of_doubles(sum) * 0x1p-100;
+    }
+    const doubles slack = magnitude_of_doubles(rest) * 0x1p-52;
+    error += (doubles)((longs)slack & (longs)(error > 0));
+    return (struct intervals){sum, rest - error, rest + error};
 }
 
-/* Rounds (x + rest) * 2^exponent. Out of float64's normal range, float32 results are those
- * of the range's ends. For float64 results, *is_normal is set to 0. */
-TF_INLINE double rounded(double x, double rest, int64_t exponent, enum tf_rounding rounding,
-                         int is_float, int *is_normal)
+/* Rounds (x + rest) * 2^exponent to float64, or to odd for float32. Out of float64's normal
+ * range, float32 results are those of the range's ends. Otherwise *strange is set to -1. */
+TF_INLINE doubles rounded(doubles x, doubles rest, longs exponent, enum tf_rounding rounding,
+                          int is_float, longs *strange)
 {
-    const double near = x + rest, part = near - x;
-    const double off = (x - (near - part)) + (rest - part);
-    const int64_t bits = long_of(near);
-    const int64_t field = (bits >> 52 & 0x7FF) + exponent;
-    const int64_t inside = field < 2 ? 2 : field > 0x7FD ? 0x7FD : field;
-    const int is_zero = bits << 1 == 0;
-    *is_normal &= is_zero | (inside == field) | is_float;
-    const int64_t others = bits & ~(INT64_C(0x7FF) << 52);
-    const int64_t scaled = is_zero ? 0 : others | inside << 52;
-    if (is_float) {
-        const double odd = double_of(scaled + step(near, off, TF_TO_ODD));
-        return single_of(odd, rounding);
+    const doubles near = x + rest, part = near - x;
+    const doubles off = (x - (near - part)) + (rest - part);
+    const longs infinity = longs_of(INT64_C(0x7FF) << 52);
+    const longs bits = (longs)near, field = (bits & infinity) >> 52;
+    const longs wanted = field + exponent;
+    const longs small = (longs)(wanted < 2), large = (longs)(wanted > 0x7FD);
+    const longs inside = (longs_of(2) & small) | (longs_of(0x7FD) & large) |
+                         (wanted & ~small & ~large);
+    const longs is_zero = (longs)(near == 0);
+    *strange |= is_float ? (longs)(field == 0x7FF) : (small | large) & ~is_zero;
+    const doubles scaled = (doubles)(((bits & ~infinity) | inside << 52) & ~is_zero);
+    return (doubles)((longs)scaled + step(scaled, off, is_float ? TF_TO_ODD : rounding));
+}
+
+TF_INLINE longs exponents_at(const struct tf_row_of_sums *sums, size_t j, size_t left)
+{
+    longs exponents = longs_of(0);
+    if (sums->column_exponents) {
+        store_some(&exponents, sums->column_exponents + j, sizeof(int64_t), left);
+        exponents += sums->row_exponent;
     }
-    return double_of(scaled + step(near, off, rounding));
+    return exponents;
+}
+
+TF_INLINE size_t total_of(longs counts)
+{
+    size_t total = 0;
+    for (int i = 0; i < PLACES; i++) {
+        total += (size_t)counts[i];
+    }
+    return total;
+}
+
+TF_INLINE void mark(uint8_t *undecided, longs marks, size_t left)
+{
+    const few_bytes bytes = __builtin_convertvector(-marks, few_bytes);
+    store_some(undecided, &bytes, 1, left);
 }
 
 TF_INLINE size_t round_sums(const struct tf_row_of_sums *sums, enum tf_rounding rounding,
                             int is_float, void *results, uint8_t *undecided)
 {
-    size_t count = 0;
-    for (size_t j = 0; j < sums->n; j++) {
-        const struct interval x = interval_of(sums, j, rounding);
-        const int64_t exponent =
-            sums->column_exponents ? sums->row_exponent + sums->column_exponents[j] : 0;
-        int is_normal = 1;
-        const double low =
-            rounded(x.sum, x.low, exponent, rounding, is_float, &is_normal);
-        const double high =
-            rounded(x.sum, x.high, exponent, rounding, is_float, &is_normal);
+    longs counts = longs_of(0);
+    for (size_t j = 0; j < sums->n; j += PLACES) {
+        const size_t left = sums->n - j;
+        const struct intervals x = intervals_of(sums, j, left, rounding);
+        const longs exponents = exponents_at(sums, j, left);
+        longs marks = longs_of(0);
+        const doubles low =
+            rounded(x.sum, x.low, exponents, rounding, is_float, &marks);
+        const doubles high =
+            rounded(x.sum, x.high, exponents, rounding, is_float, &marks);
         if (is_float) {
-            ((float *)results)[j] = (float)low;
+            const few_ints first = singles_by(low, rounding);
+            const few_ints last = singles_by(high, rounding);
+            marks |= __builtin_convertvector(first ^ last, longs) != 0;
+            store_some((float *)results + j, &first, sizeof(float), left);
         } else {
-            ((double *)results)[j] = low;
+            marks |= (longs)low != (longs)high;
+            store_some((double *)results + j, &low, sizeof(double), left);
         }
-        undecided[j] = (long_of(low) != long_of(high)) | !is_normal;
-        count += undecided[j];
+        mark(undecided + j, marks, left);
+        counts -= marks;
     }
-    return count;
+    return total_of(counts);
 }
 
 /* Rounds sums of one term with a bound of one product to float32, ties to even: the first
@@ -154,26 +186,28 @@ TF_INLINE size_t round_sums(const struct tf_row_of_sums *sums, enum tf_rounding 
 static size_t round_singles(const struct tf_row_of_sums *sums, float *results,
                             uint8_t *undecided)
 {
-    const double bound = sums->row_bounds[0] * (1 + 0x1p-40), ratio = sums->row_ratio;
-    const double *terms = sums->terms, *bounds = sums->column_bounds;
-    const double *ratios = sums->column_ratios;
-    size_t count = 0;
-    for (size_t j = 0; j < sums->n; j++) {
-        const double error = ratio * ratios[j] <= 0x1p53 ? 0 : bound * bounds[j];
-        const double sum = terms[j] + 0.0; /* -0 becomes +0 */
-        const float low = (float)(sum - error), high = (float)(sum + error);
-        results[j] = low;
-        undecided[j] = int_of(low) != int_of(high);
+    const doubles bound = all_lanes(sums->row_bounds[0] * (1 + 0x1p-40));
+    const doubles row_ratio = all_lanes(sums->row_ratio);
+    longs counts = longs_of(0);
+    for (size_t j = 0; j < sums->n; j += PLACES) {
+        const size_t left = sums->n - j;
+        const doubles ratio = row_ratio * load_some(sums->column_ratios + j, left);
+        const doubles error = bound * load_some(sums->column_bounds + j, left);
+        const doubles off = choose((longs)(ratio <= 0x1p53), all_lanes(0), error);
+        const doubles sum = load_some(sums->terms + j, left) + 0.0; /* -0 becomes +0 */
+        const few_floats low = singles_of(sum - off), high = singles_of(sum + off);
+        const longs differ = __builtin_convertvector((few_ints)low ^ (few_ints)high, longs);
+        const longs marks = (longs)(differ != 0);
+        store_some(results + j, &low, sizeof *results, left);
+        mark(undecided + j, marks, left);
+        counts -= marks;
     }
-    for (size_t j = 0; j < sums->n; j++) {
-        count += undecided[j];
-    }
-    return count;
+    return total_of(counts);
 }
 
-#define CASE(rounding)                                                                    \
-    case rounding:                                                                        \
-        return is_float ? round_sums(sums, rounding, 1, results, undecided)               \
+#define CASE(rounding)                                                        \
+    case rounding:                                                            \
+        return is_float ? round_sums(sums, rounding, 1, results, undecided)   \
                         : round_sums(sums, rounding, 0, results, undecided)
 
 size_t TF_PLAIN_NAME(tf_round_sums)(const struct tf_row_of_sums *sums,

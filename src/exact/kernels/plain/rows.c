@@ -1,4 +1,4 @@
-/* Facts of rows, and slices of rows. */
+/* Rows of float64 numbers: their conversion, their facts, and their slices. */
 #include <math.h>
 
 #include "exact/kernels/plain/decls.h"
@@ -71,6 +71,74 @@ struct tf_row_facts TF_PLAIN_NAME(tf_row_facts_of)(const double *x, size_t k)
     facts.norm = norm_of(sum_of(squares[0] + squares[1]), k);
     return facts;
 }
+
+/* -- conversion ---------------------------------------------------------------------- */
+
+enum { ACROSS = 16, ALONG = 64 };
+
+/* Converts up to ACROSS rows whose numbers are `along` bytes apart, by blocks that stay in
+ * the cache. Neighbors in a column are read together. */
+TF_INLINE void load(const char *items, ptrdiff_t step, ptrdiff_t along, size_t rows, size_t k,
+                    double *out, int is_float)
+{
+    double block[ACROSS][ALONG];
+    for (size_t at = 0; at < k; at += ALONG) {
+        const size_t depth = k - at < ALONG ? k - at : ALONG;
+        for (size_t i = 0; i < depth; i++) {
+            const char *item = items + (ptrdiff_t)(at + i) * along;
+            for (size_t row = 0; row < rows; row++, item += step) {
+                float narrow;
+                if (is_float) {
+                    memcpy(&narrow, item, sizeof narrow);
+                    block[row][i] = narrow;
+                } else {
+                    memcpy(&block[row][i], item, sizeof(double));
+                }
+            }
+        }
+        for (size_t row = 0; row < rows; row++) {
+            memcpy(out + row * k + at, block[row], depth * sizeof(double));
+        }
+    }
+}
+
+static void load_line(const char *items, size_t k, double *out, int is_float)
+{
+    if (!is_float) {
+        memcpy(out, items, k * sizeof *out);
+        return;
+    }
+    for (size_t i = 0; i < k; i++, items += sizeof(float)) {
+        float narrow;
+        memcpy(&narrow, items, sizeof narrow);
+        out[i] = narrow;
+    }
+}
+
+void TF_PLAIN_NAME(tf_load_rows)(const char *items, ptrdiff_t step, ptrdiff_t along,
+                                 size_t rows, size_t k, double *out, int is_float)
+{
+    if (along == (ptrdiff_t)(is_float ? sizeof(float) : sizeof(double))) {
+        for (size_t i = 0; i < rows; i++) {
+            load_line(items + (ptrdiff_t)i * step, k, out + i * k, is_float);
+        }
+        return;
+    }
+    for (size_t i = 0; i < rows; i += ACROSS) {
+        const char *first = items + (ptrdiff_t)i * step;
+        if (rows - i >= ACROSS) { /* the number of rows is a constant */
+            if (is_float) {
+                load(first, step, along, ACROSS, k, out + i * k, 1);
+            } else {
+                load(first, step, along, ACROSS, k, out + i * k, 0);
+            }
+        } else {
+            load(first, step, along, rows - i, k, out + i * k, is_float);
+        }
+    }
+}
+
+/* -- slices -------------------------------------------------------------------------- */
 
 /* A number plus 1.5 * 2^(exponent + 52) is rounded to a multiple of 2^exponent. */
 void TF_PLAIN_NAME(tf_slice_row)(double *rest, double *slice, size_t k, int exponent,

@@ -2,6 +2,7 @@
 #include "exact/kernels/plain/decls.h"
 
 const struct tf_exact_kernels TF_PLAIN_NAME(tf_exact_kernels) = {
+    .load = TF_PLAIN_NAME(tf_load_rows),
     .facts = TF_PLAIN_NAME(tf_row_facts_of),
     .slice = TF_PLAIN_NAME(tf_slice_row),
     .dot = TF_PLAIN_NAME(tf_compensated_dot),
