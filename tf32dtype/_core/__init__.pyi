@@ -318,7 +318,8 @@ class MatmulSpec:
         scales_inside: bool = ...,
         continues: bool = ...,
         silent: bool = ...,
-        exact: str | None = ...,
+        exact: Callable[[NDArray[Any], NDArray[Any], NDArray[Any]], int]
+        | None = ...,
         blas: bool = ...,
         dots: bool = ...,
         lapack: bool = ...,
@@ -338,7 +339,7 @@ class MatmulSpec:
     @property
     def scales_matrices(self) -> bool: ...
     @property
-    def exact(self) -> str | None: ...
+    def exact(self) -> Any: ...
 
 # Shape, multiply-adds, both operands.
 BlasProduct = tuple[tuple[int, int, int], float, NDArray[Any], NDArray[Any]]

@@ -34,6 +34,7 @@ cdef extern from "Python.h":
     ctypedef PyObject *(*reprfunc)(PyObject *)
 
     PyObject *PyErr_NoMemory()
+    void PyErr_SetObject(object, object)
     void PyErr_Clear()
     void PyErr_Fetch(PyObject **, PyObject **, PyObject **)
     void PyErr_Restore(PyObject *, PyObject *, PyObject *)

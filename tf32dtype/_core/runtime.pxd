@@ -12,6 +12,13 @@ cdef extern from "runtime/cpu_dispatch.h":
     const char *tf_isa_choose(const char *)
 
 
+cdef extern from "runtime/fp_environment.h" nogil:
+    struct tf_fp:
+        pass
+    tf_fp tf_fp_begin()
+    void tf_fp_end(tf_fp, unsigned)
+
+
 cdef extern from "runtime/stops.h" nogil:
     struct tf_watch:
         pass

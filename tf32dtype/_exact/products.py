@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+import math
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,31 +12,45 @@ from numpy.typing import NDArray
 from .. import _core
 from .._base.matrices import as_matrices, as_out, check_cast, unwrapped
 from .rounding import Target, is_exactly_readable
-from .stages import multiply_rows
+from .stages import multiply_pairs, multiply_rows
 
 Array = NDArray[Any]
 
 _OVERFLOW, _INVALID = 2, 8  # as in src/runtime/fp_flags.h
+#: Matrix products of fewer multiply-adds are computed together, as dot products.
+_SMALL = 1 << 15
 
 
-def exact_matmul(
-    a: Array,
-    b: Array,
-    dtype: np.dtype[Any] | None = None,
-    out: Any = None,
-    rounding: str | None = None,
-) -> Any:
-    """Compute `tf32dtype.matmul` with ``precision="exact"``."""
-    target = Target.of(_result_dtype(a, b, dtype), rounding)
-    left, right, stack, shape = as_matrices(a, b)
-    written = None if out is None else as_out(out, shape)
-    if written is not None:
-        check_cast(target.dtype, written.dtype)
-    result = _stacks(left, right, stack, target).reshape(shape)
-    if written is None:
-        return result[()]
-    np.copyto(written, result, casting="same_kind")
-    return unwrapped(out)
+class ExactProducts(NamedTuple):
+    """Products of the precision "exact", in one direction of rounding."""
+
+    rounding: str
+
+    def matmul(
+        self, a: Array, b: Array, dtype: np.dtype[Any] | None = None, out: Any = None
+    ) -> Any:
+        """Compute `tf32dtype.matmul` with ``precision="exact"``."""
+        target = Target.of(_result_dtype(a, b, dtype), self.rounding)
+        left, right, stack, shape = as_matrices(a, b)
+        written = None if out is None else as_out(out, shape)
+        if written is not None:
+            check_cast(target.dtype, written.dtype)
+        result, flags = _stacks(left, right, stack, target)
+        _core.report(flags, b"matmul")
+        result = result.reshape(shape)
+        if written is None:
+            return result[()]
+        np.copyto(written, result, casting="same_kind")
+        return unwrapped(out)
+
+    def __call__(self, a: Array, b: Array, out: Array) -> int:
+        """Write products of stacks of matrices of one dtype; return the flags raised.
+
+        NumPy's loops call this in a scope.
+        """
+        target = Target.of(out.dtype, self.rounding)
+        out[...], flags = _stacks(a, b, out.shape[:-2], target)
+        return flags
 
 
 def _result_dtype(a: Array, b: Array, dtype: np.dtype[Any] | None) -> np.dtype[Any]:
@@ -57,17 +72,53 @@ def _result_dtype(a: Array, b: Array, dtype: np.dtype[Any] | None) -> np.dtype[A
     return chosen
 
 
-def _stacks(a: Array, b: Array, stack: tuple[int, ...], target: Target) -> Array:
-    """Return the products of stacks of matrices."""
-    m, n = a.shape[-2], b.shape[-1]
-    if b.ndim == 2 and stack:  # one matrix times all rows of the stack
-        rows = a.reshape(-1, a.shape[-1]) if a.size else np.empty((m * 0, a.shape[-1]))
-        if a.size:
-            return _product(rows, b, target).reshape(*stack, m, n)
-    result = np.empty((*stack, m, n), target.dtype)
+# -- stacks ----------------------------------------------------------------------------
+
+
+def _stacks(
+    a: Array, b: Array, stack: tuple[int, ...], target: Target
+) -> tuple[Array, int]:
+    """Return the products of stacks of matrices, and the flags raised."""
+    m, k, n = *a.shape[-2:], b.shape[-1]
+    count = math.prod(stack)
+    shape = (*stack, m, n)
+    if count > 1 and b.size and b[..., 0, 0].size == 1 and a[..., 0, 0].size == count:
+        # One matrix times all rows of the stack.
+        rows = a.reshape(-1, k)
+        found, flags = _product(rows, b.reshape(k, n), target, multiply_rows)
+        return found.reshape(shape), flags
+    if count > 1 and m * n * k <= _SMALL and a.size and b.size:
+        columns = b.swapaxes(-1, -2)
+        pairs = _pairs_of(a.shape[:-2], b.shape[:-2], stack, m, n)
+        found, flags = _product(
+            a.reshape(-1, k),
+            columns.reshape(-1, k).T,
+            target,
+            lambda *args: multiply_pairs(*args, pairs),
+        )
+        return found.reshape(shape), flags
+    result, raised = np.empty(shape, target.dtype), 0
     for place, x, y in _matrices(a, b, stack):
-        result[place] = _product(x, y, target)
-    return result
+        result[place], flags = _product(x, y, target, multiply_rows)
+        raised |= flags
+    return result, raised
+
+
+def _pairs_of(
+    one: tuple[int, ...], other: tuple[int, ...], stack: tuple[int, ...], m: int, n: int
+) -> Array:
+    """Return the row of the first operand and the column of the second of each element.
+
+    The rows of all matrices of a stack count as one long matrix.
+    """
+    firsts, seconds = (
+        np.broadcast_to(np.arange(math.prod(own)).reshape(own), stack).reshape(-1, 1, 1)
+        for own in (one, other)
+    )
+    pairs = np.empty((len(firsts), m, n, 2), np.int64)
+    pairs[..., 0] = firsts * m + np.arange(m)[:, None]
+    pairs[..., 1] = seconds * n + np.arange(n)
+    return pairs.reshape(-1, 2)
 
 
 def _matrices(
@@ -79,20 +130,24 @@ def _matrices(
         yield place, one[place], other[place]
 
 
-def _product(a: Array, b: Array, target: Target) -> Array:
-    """Return the product of two matrices."""
+# -- one product -----------------------------------------------------------------------
+
+
+def _product(
+    a: Array, b: Array, target: Target, multiply: Callable[..., Array]
+) -> tuple[Array, int]:
+    """Return the product of two matrices, or chosen elements of it, and the flags."""
     if target.dtype.kind != "c":
-        found = multiply_rows(_rows(a), _rows(b.T), target.work, target.first)
-        _report(found, a, b)
-        return target.finish(found)
+        found = multiply(_rows(a), _rows(b.T), target.work, target.first)
+        return target.finish(found), _flags(found, a, b)
     # The real part is [ar, -ai] @ [br; bi], and the imaginary part [ar, ai] @ [bi; br].
-    result = np.empty((a.shape[0], b.shape[1]), target.dtype)
     real = _rows(a.real, -a.imag), _rows(b.real.T, b.imag.T)
     imag = _rows(a.real, a.imag), _rows(b.imag.T, b.real.T)
-    result.real = multiply_rows(*real, target.work, target.first)
-    result.imag = multiply_rows(*imag, target.work, target.first)
-    _report(result, a, b)
-    return result
+    first = multiply(*real, target.work, target.first)
+    result = np.empty(first.shape, target.dtype)
+    result.real = first
+    result.imag = multiply(*imag, target.work, target.first)
+    return result, _flags(result, a, b)
 
 
 def _rows(*parts: Array) -> Array:
@@ -105,13 +160,19 @@ def _rows(*parts: Array) -> Array:
     return np.concatenate(parts, axis=1, dtype=wanted)
 
 
-def _report(result: Array, a: Array, b: Array) -> None:
-    """Report overflow and invalid operations of results, as NumPy does."""
-    strange = ~np.isfinite(result)
-    if not strange.any():
-        return
-    had_nan = np.isnan(a).any(1)[:, None] | np.isnan(b).any(0)
-    finite = np.isfinite(a).all(1)[:, None] & np.isfinite(b).all(0)
-    flags = _OVERFLOW * bool((strange & finite).any())
-    flags |= _INVALID * bool((np.isnan(result) & ~had_nan).any())
-    _core.report(flags, b"matmul")
+def _flags(result: Array, a: Array, b: Array) -> int:
+    """Return overflow and invalid operations of results, as NumPy reports them.
+
+    A NaN is not reported if an operand has one, nor an Inf if an operand has one.
+    """
+    if np.isfinite(result).all():
+        return 0
+    one, other = (
+        [np.isnan(x).any(axis), np.isinf(x).any(axis)] for x, axis in ((a, 1), (b, 0))
+    )
+    if result.ndim < 2:  # chosen elements
+        had_nan, had_infinity = (p.any() | q.any() for p, q in zip(one, other))
+    else:
+        had_nan, had_infinity = (p[:, None] | q for p, q in zip(one, other))
+    flags = _OVERFLOW * bool((np.isinf(result) & ~(had_nan | had_infinity)).any())
+    return flags | _INVALID * bool((np.isnan(result) & ~had_nan).any())

@@ -12,7 +12,6 @@ stages compute.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -52,20 +51,28 @@ def multiply_rows(x: Array, y: Array, dtype: np.dtype[Any], rounding: int) -> Ar
     """
     result = np.empty((len(x), len(y)), dtype)
     if x.shape[1] * result.size <= _FEW or not rounds_as_usual():
-        one, other = (_core.exact_load(z)[0] for z in (x, y))
-        for part in _pieces(np.arange(result.size), _PAIRS):
-            pairs = np.stack(np.divmod(part, len(y)), axis=1)
-            _core.exact_dots(one, other, pairs, result.reshape(-1)[part[0] : part[-1] + 1],
-                             rounding)
-        return result
+        every = np.stack(np.divmod(np.arange(result.size), len(y)), axis=1)
+        return multiply_pairs(x, y, dtype, rounding, every).reshape(result.shape)
     with np.errstate(all="ignore"):
         _Product(Rows.of(x), Rows.of(y), result, rounding).compute()
     return result
 
 
-def _pieces(values: Array, size: int) -> Iterator[Array]:
-    for start in range(0, len(values), size):
-        yield values[start : start + size]
+def multiply_pairs(
+    x: Array, y: Array, dtype: np.dtype[Any], rounding: int, pairs: Array
+) -> Array:
+    """Return the products of pairs of rows, (count, 2), each rounded once."""
+    result = np.empty(len(pairs), dtype)
+    if x.shape[1] * len(pairs) <= _FEW or not rounds_as_usual():
+        one, other = (_core.exact_load(z)[0] for z in (x, y))
+        _core.exact_dots(one, other, pairs, result, rounding)
+        return result
+    with np.errstate(all="ignore"):
+        product = _Product(Rows.of(x), Rows.of(y), result, rounding)
+        for start in range(0, len(pairs), _PAIRS):
+            part = slice(start, start + _PAIRS)
+            result[part] = product.elements(pairs[part])
+    return result
 
 
 def float64_error(k: int) -> float:
@@ -157,17 +164,16 @@ class _Product:
         elif count:
             self._few(rows, np.flatnonzero(undecided))
 
-    def _few(self, rows: Array, places: Array) -> Array:
-        """Compute elements of some rows, by dot products, then by exact sums."""
-        for part in _pieces(places, _PAIRS):
+    def _few(self, rows: Array, places: Array) -> None:
+        """Compute elements of some rows."""
+        for start in range(0, len(places), _PAIRS):
+            part = places[start : start + _PAIRS]
             pairs = np.stack(np.divmod(part, self._out.shape[1]), axis=1)
-            pairs[:, 0] = rows[pairs[:, 0]]
-            left = self._compensated(pairs)
-            if len(left):
-                self._exactly(left)
+            pairs[:, 0] += rows[0]
+            self._out[pairs[:, 0], pairs[:, 1]] = self.elements(pairs)
 
-    def _compensated(self, pairs: Array) -> Array:
-        """Compute pairs by dot products; return those that are undecided."""
+    def elements(self, pairs: Array) -> Array:
+        """Return products of pairs of rows: by dot products, then by exact sums."""
         x, y = self._x, self._y
         i, j = pairs[:, 0], pairs[:, 1]
         sums = _core.exact_compensate(x.values, y.values, pairs)
@@ -184,13 +190,15 @@ class _Product:
             None if exponents is None else (np.zeros(1, np.int64), sum(exponents)),
             out,
         )
-        self._out[i, j] = out[0]
-        return pairs[undecided[0]] if count else pairs[:0]
-
-    def _exactly(self, pairs: Array) -> None:
-        results = np.empty(len(pairs), self._out.dtype)
-        _core.exact_dots(self._x.given, self._y.given, pairs, results, self._rounding)
-        self._out[pairs[:, 0], pairs[:, 1]] = results
+        left = undecided[0]
+        for special, own in ((x.special, i), (y.special, j)):
+            if special is not None:
+                left |= special[own]
+        if left.any():
+            results = np.empty(np.count_nonzero(left), out.dtype)
+            _core.exact_dots(x.given, y.given, pairs[left], results, self._rounding)
+            out[0, left] = results
+        return out[0]
 
     # -- slices ------------------------------------------------------------------------
 

@@ -14,7 +14,6 @@ from .._base.caller import reports_errors
 from .._base.matrices import as_out, unwrapped
 from .._base.options import refuse_unknown, shows
 from .._base.wording import brief
-from .._exact.products import exact_matmul
 from .._formats.table import as_own, find_dtype, own_array
 from .._formats.typed import DTypeOf, Out, Scalar
 from .precisions import PrecisionName, ProductOptions, Settings, resolve
@@ -161,7 +160,7 @@ def matmul(
     x, y = np.asanyarray(a), np.asanyarray(b)
     multiply: Any
     if chosen is not None and chosen.exact is not None:
-        return exact_matmul(x, y, dtype, out, chosen.exact)
+        return chosen.exact.matmul(x, y, dtype, out)
     if chosen is not None:
         check_operands(x.dtype, y.dtype, precision)
         multiply = partial(product_in, x, y, chosen)
@@ -170,6 +169,8 @@ def matmul(
         multiply = partial(numpys, x, y, dtype=np.float32)
     else:
         chosen = _core.current_precision()
+        if chosen is not None and chosen.exact is not None:
+            return chosen.exact.matmul(x, y, dtype, out)
         if chosen is None or common != np.float32:
             return numpys(a, b, out=out, dtype=dtype)
         multiply = partial(product_in, x, y, chosen)

@@ -22,6 +22,7 @@ from typing import (
 from .. import _core
 from .._base.arguments import checked_flag
 from .._base.wording import brief, joined, one_of
+from .._exact.products import ExactProducts
 from .._exact.rounding import ExactRounding, check_rounding
 from .._formats.aliases import BLOCK_FORMATS, canonical, cure, meanings
 from .._formats.quantize import ROUNDINGS, Tf32Rounding
@@ -183,6 +184,11 @@ def find_precision(name: object) -> Precision:
     """
     text = name if isinstance(name, str) else ""
     row = _BY_NAME.get(text.lower()) or _BY_FORMAT.get(canonical(text))
+    if is_exact(name):
+        raise ValueError(
+            "precision 'exact' must be given to td.matmul, td.matmul_precision or"
+            f" `tf32dtype run`; got {brief(name)} for a call that cannot use it"
+        )
     if row is None and {*meanings(text)} <= {*BLOCK_FORMATS}:
         kinds = ",".join(meanings(text))
         raise ValueError(
@@ -264,7 +270,7 @@ def _resolve_exact(settings: Settings) -> _core.MatmulSpec:
     _check_reach(settings)
     return _core.MatmulSpec(
         "float32",
-        exact=rounding,
+        exact=ExactProducts(rounding),
         float64=True,
         complex64=True,
         dots=settings.has_dots(),

@@ -55,9 +55,10 @@ cdef class MatmulSpec:
         Whether the model's accumulators begin with the values of the result.
     silent : bool
         Whether no floating-point error is reported.
-    exact : str, optional
-        The rounding of correctly rounded results, which `exact_product` computes. The
-        arguments above then do not matter, except for float64 and complex64.
+    exact : callable, optional
+        Computes correctly rounded products: ``exact(a, b, out)`` writes products of
+        stacks of matrices, and returns floating-point flags. The arguments above then do
+        not matter, except for float64 and complex64.
     blas : bool
         Whether the precision affects BLAS calls of other libraries, and BLAS calls that
         NumPy makes outside of its ufuncs.
@@ -85,7 +86,7 @@ cdef class MatmulSpec:
                   int split_orders=1, bint saturates=False, bint float64=False,
                   bint complex64=False, model=None, int promote=0,
                   bint scales_inside=False, bint continues=False, bint silent=False,
-                  str exact=None, bint blas=False, bint dots=True, bint lapack=False,
+                  exact=None, bint blas=False, bint dots=True, bint lapack=False,
                   npy_intp min_size=0, call_sites=None, MatmulSpec otherwise=None):
         cdef tf_blas_mode mode
         cdef MatmulSpec spec
@@ -309,9 +310,16 @@ cdef tf_blas_product product_of(const matrices *x, char type) noexcept nogil:
     return product
 
 
+cdef enum:
+    BY_MATRIX_UNITS = 1
+    EXACTLY = 2
+
+
 cdef int find_spec(int dtype, const matrices *x, tf_device *chosen,
                    int *fate) noexcept with gil:
-    """Return whether a precision affects a product of a dtype; -1 after an error."""
+    """Return how a precision computes a product of a dtype; -1 after an error.
+
+    0 means that it does not affect the product."""
     # An earlier loop of this call failed. NumPy continues, but nothing may be written.
     if PyErr_Occurred() != NULL:
         return -1
@@ -332,7 +340,31 @@ cdef int find_spec(int dtype, const matrices *x, tf_device *chosen,
     fate[0] = tf_blas_fate_of_obeying(spec.mode)
     if tf_blas_is_watched():  # the watched BLAS does not see products of our loops
         count_call("products in the program's own precision: own")
-    return 1
+    return BY_MATRIX_UNITS if spec.exact is None else EXACTLY
+
+
+cdef object stack_of(const tf_matrix *matrix, npy_intp count, npy_intp rows,
+                     npy_intp columns, int dtype):
+    """Return matrices of a loop as an array of shape (count, rows, columns)."""
+    cdef npy_intp *shape = [count, rows, columns]
+    cdef npy_intp *strides = [matrix.step, matrix.strides[0], matrix.strides[1]]
+    return cnp.PyArray_New(np.ndarray, 3, shape, dtype_numbers[dtype], strides, matrix.data,
+                           0, cnp.NPY_ARRAY_WRITEABLE, None)
+
+
+cdef void multiply_exactly(int dtype, const matrices *x, bint conjugates,
+                           unsigned *flags) noexcept with gil:
+    """Compute a product by `exact` of the current precision; set its exception."""
+    error = None
+    try:
+        a = stack_of(&x.a, x.count, x.m, x.k, dtype)
+        b = stack_of(&x.b, x.count, x.k, x.n, dtype)
+        c = stack_of(&x.c, x.count, x.m, x.n, dtype)
+        flags[0] = current_precision().exact(a.conj() if conjugates else a, b, c)
+    except BaseException as raised:
+        error = raised
+    if error is not None:  # NumPy sees the exception as it sees that of a stopped call
+        PyErr_SetObject(type(error), error)
 
 
 cdef int blas_routine(const matrices *x) noexcept nogil:
@@ -349,6 +381,8 @@ cdef void any_loop(int number, char **data, npy_intp *dimensions, npy_intp *stri
     cdef matrices x = matrices_of(kind, data, dimensions, strides)
     cdef double size
     cdef tf_conjugates conjugates
+    cdef tf_fp saved
+    cdef unsigned flags = 0
     chosen = find_spec(dtype, &x, &device, &fate)
     if chosen < 0:
         return
@@ -358,6 +392,12 @@ cdef void any_loop(int number, char **data, npy_intp *dimensions, npy_intp *stri
     x.a.kind = x.b.kind = x.c.kind = dtype_kinds[dtype]
     size = <double>x.m * x.n * x.k * x.count * (4 if dtype >= COMPLEX64 else 1)
     tf_blas_count(fate, type_letters[dtype], blas_routine(&x), size)
+    if chosen == EXACTLY:
+        saved = tf_fp_begin()
+        multiply_exactly(dtype, &x, dtype >= COMPLEX64 and (kind == VECDOT or kind == VECMAT),
+                         &flags)
+        tf_fp_end(saved, flags)
+        return
     if dtype == COMPLEX64 or dtype == COMPLEX128:
         conjugates.a = kind == VECDOT or kind == VECMAT
         conjugates.b = 0
