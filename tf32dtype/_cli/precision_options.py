@@ -31,7 +31,8 @@ def add_precision(parser: ArgumentParser) -> tuple[Any, Any]:
     names = ", ".join(row.short for row in PRECISIONS)
     options = {
         "--precision NAME": f"multiply matrices in this precision: {names}, or a long"
-        " name such as TF32_TF32_F32 (default: none)",
+        " name such as TF32_TF32_F32; exact rounds the exact sums once, in NumPy's"
+        " functions only (default: none)",
     }
     add_options(precision, options)
     usual = Settings(None)

@@ -198,6 +198,9 @@ def fma_matmul(
     b: NDArray[np.float64],
     out: NDArray[np.float64],
 ) -> None: ...
+def float64_matmul(
+    a: NDArray[np.float64], b: NDArray[np.float64], out: NDArray[np.float64]
+) -> None: ...
 def exact_dots(
     x: NDArray[np.float64],
     y: NDArray[np.float64],

@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _core
-from .inner import float64_matmul, rounds_as_usual
 from .rows import Rows, Slices, U, likely_bits, most_bits
 
 Array = NDArray[Any]
@@ -73,6 +72,11 @@ def multiply_pairs(
             part = slice(start, start + _PAIRS)
             result[part] = product.elements(pairs[part])
     return result
+
+
+def rounds_as_usual() -> bool:
+    """Return whether no scope of `arithmetic` rounds float64 to fewer bits."""
+    return bool((np.array([1.0]) + 2.0**-52)[0] > 1.0)
 
 
 def float64_error(k: int) -> float:
@@ -150,7 +154,7 @@ class _Product:
         part = slice(rows[0], rows[-1] + 1)
         every = slice(None)
         sums = np.empty((1, len(rows), len(y.values)))
-        float64_matmul(x.values[part], y.values.T, sums[0])
+        _core.float64_matmul(x.values[part], y.values.T, sums[0])
         bounds = [(x.norms[part] * float64_error(x.k), y.norms)]
         undecided, count = self._round(
             sums,
@@ -275,7 +279,7 @@ class _Product:
         for share, s, t in found:
             if share > smallest and (s, t) not in known:
                 a = one.parts[s][rows[0] : rows[-1] + 1]
-                float64_matmul(a, other.parts[t].T, terms[len(known)])
+                _core.float64_matmul(a, other.parts[t].T, terms[len(known)])
                 known[s, t] = None
 
     def _rest_bounds(self, known, rows, columns) -> list[tuple[Array, Array]]:

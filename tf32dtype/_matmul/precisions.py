@@ -261,6 +261,11 @@ def _resolve_exact(settings: Settings) -> _core.MatmulSpec:
     rounding = check_rounding(settings.rounding)
     _check("scale", settings.scale, Scale, EXACT, _SCALED)
     _check("special_values", settings.special_values, SpecialValues, EXACT, _SPLIT)
+    if settings.blas:
+        raise ValueError(
+            "blas=True must not be given with precision 'exact', which only NumPy's"
+            " functions use; omit blas="
+        )
     for name in ("device", "instruction"):
         if (value := getattr(settings, name)) is not None:
             raise ValueError(

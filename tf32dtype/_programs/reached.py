@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, TextIO
 
 from .. import _core
 from .._base.text import number
+from .._matmul import precisions
 from .._matmul.precisions import Settings
 from .report.naming import MULTIPLICATION, numbered, some
 from .report.not_reached import Counts, not_reached
@@ -195,7 +196,8 @@ def reached(
             into, key = others, (fate, dtype)
         before = into.get(key, (0, 0))
         into[key] = before[0] + calls, before[1] + adds
-    found = [_unchanged(*key, *size, settings.blas) for key, size in others.items()]
+    exact = precisions.is_exact(settings.precision)
+    found = [_unchanged(*key, *size, settings.blas, exact) for key, size in others.items()]
     for one in not_reached(counts, settings.lapack):
         work = f"{one.kind} ({one.name})" if one.name else one.kind
         found.append(Unchanged(work, one.calls, None, one.seconds, one.remedy))
@@ -206,11 +208,13 @@ def reached(
     return Reached(label, emulated, found, short, arithmetic, rounded, ending)
 
 
-def _unchanged(fate: str, dtype: str, calls: int, adds: int, blas: bool) -> Unchanged:
+def _unchanged(
+    fate: str, dtype: str, calls: int, adds: int, blas: bool, is_exact: bool
+) -> Unchanged:
     work, remedy = _FATES[fate]
     if fate == "no precision" and not blas:
         work = f"{_PRODUCTS} by BLAS"
-        remedy = "Omit --no-blas to include them"
+        remedy = "" if is_exact else "Omit --no-blas to include them"
     if dtype == "complex128" and fate in ("float64", "complex"):
         remedy = "Use --float64 --complex64 to include them"
     return Unchanged(f"{dtype} {work}", calls, adds, None, remedy)

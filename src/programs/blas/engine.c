@@ -18,6 +18,11 @@ uint64_t tf_blas_lost(void) { return atomic_load(&lost); }
 /* This thread's call of an entry came by a slot, whose handler has judged the call. */
 static _Thread_local int was_judged __attribute__((tls_model("initial-exec")));
 
+static _Thread_local int is_aside __attribute__((tls_model("initial-exec")));
+
+void tf_blas_step_aside(int aside) { is_aside = aside; }
+int tf_blas_is_aside(void) { return is_aside; }
+
 static _Atomic(tf_blas_mode_fn *) mode_finder;
 static _Atomic(const struct tf_blas_mode *) outer_mode;
 static _Atomic(tf_blas_place_fn *) place_finder;
@@ -196,6 +201,9 @@ static int do_product(struct tf_blas_target *target, struct tf_call *call)
 {
     const struct tf_blas_watcher *watch =
         atomic_load_explicit(&watcher, memory_order_acquire);
+    if (is_aside) {
+        return 0;
+    }
     caught++;
     const struct tf_blas_mode *mode = current_mode();
     struct verdict verdict = {.mode = mode, .last_place = &target->caller->last_place};

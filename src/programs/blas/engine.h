@@ -70,6 +70,11 @@ enum tf_blas_fate tf_blas_fate_of(const struct tf_blas_mode **mode,
                                   const struct tf_operands_seen *seen, char type,
                                   ptrdiff_t m, ptrdiff_t n, ptrdiff_t k);
 
+/* While a thread is aside, its calls of BLAS are unchanged and not counted: they compute a
+ * product of this package. */
+void tf_blas_step_aside(int aside);
+int tf_blas_is_aside(void);
+
 /* An object that calls BLAS: its file, and the last call site in it, for threads that have
  * no call site. */
 struct tf_blas_caller {

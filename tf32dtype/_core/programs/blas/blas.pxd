@@ -96,6 +96,8 @@ cdef extern from "programs/blas/engine.h" nogil:
         npy_intp min_size
         const void *plan
         int outer
+    void tf_blas_step_aside(int)
+    int tf_blas_is_aside()
     int tf_blas_is_watched()
     void tf_blas_set_outer_mode(const tf_blas_mode *)
     tf_blas_fate tf_blas_fate_of_obeying(const tf_blas_mode *)
