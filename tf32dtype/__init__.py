@@ -52,6 +52,7 @@ if _typing.TYPE_CHECKING:
     from . import typing as typing
     from ._checks.error_bounds import error_bound
     from ._config import show_config
+    from ._exact.sums import exact_sum
     from ._files.arrays import load, save, savez, savez_compressed
     from ._formats.packing import pack, unpack
     from ._formats.quantize import quantize
@@ -90,6 +91,7 @@ __all__ = [
     "blocks",
     "einsum",
     "error_bound",
+    "exact_sum",
     "explain_matmul",
     "float4_e2m1fn",
     "float6_e2m3fn",
@@ -150,6 +152,7 @@ _LATER = {
     "as_ml_dtypes": "interop.ml_dtypes",
     "einsum": "_matmul.einsum",
     "error_bound": "_checks.error_bounds",
+    "exact_sum": "_exact.sums",
     "explain_matmul": "_matmul.explain",
     "from_dlpack": "interop.dlpack",
     "from_ml_dtypes": "interop.ml_dtypes",

@@ -43,10 +43,13 @@ struct tf_exact_kernels {
      * multiple, and leaves the rest. Magnitudes must be at most 2^(exponent + 50). Returns
      * the norms of the slice and the rest in norms[0] and norms[1], as tf_row_facts. */
     void (*slice)(double *rest, double *slice, size_t k, int exponent, double *norms);
-    /* Writes sums[0] + sums[1], the sum of n products with an error of at most
-     * tf_compensated_error(n) times the product of the norms. No product may be below
-     * 2^-960, or be above 2^960. */
+    /* Writes sums[0] + sums[1], the sum of n products. Its error is at most the product of
+     * the norms times 2 ((n / 8 + 64) 2^-53)^2. All products must be multiples of 2^-960,
+     * and their sums at most 2^960. */
     void (*dot)(const double *x, const double *y, size_t n, double *sums);
+    /* Writes sums[0] + sums[1], the sum of n numbers, and in sums[2] a bound of its error,
+     * which is Inf or NaN if the sums left float64's range. n is at most 2^20. */
+    void (*sum)(const double *x, size_t n, double *sums);
     /* Rounds sums to float64 or float32, where their bounds decide. Sets undecided[j] to 1
      * for the others, and to 0 for those. Returns the number of undecided sums. `rounding`
      * is one of ties to even or away, the directed modes and to odd. */

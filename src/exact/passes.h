@@ -4,14 +4,7 @@
 #define TF32DTYPE_EXACT_PASSES_H
 
 #include "exact/kernels.h"
-
-/* A matrix of float32, if `is_float`, or of float64. */
-struct tf_exact_matrix {
-    const char *items;
-    ptrdiff_t strides[2];
-    size_t m, k;
-    int is_float;
-};
+#include "exact/matrix.h"
 
 /* Writes the rows of a matrix as float64, and the facts of each row. */
 int tf_exact_load(struct tf_exact_matrix given, double *rows, struct tf_row_facts *facts);

@@ -1,90 +1,191 @@
 /* Exact dot products and sums, each rounded once. A row is added in steps, between which
- * the call may be stopped. Each thread does a few rows at a time. */
+ * the call may be stopped. Each thread does a few rows at a time.
+ *
+ * Sums first try twice float64's precision: a step's sum and its errors enter the
+ * accumulator as two numbers, with a bound of what they lack. If the result depends on it,
+ * or a sum is Inf or NaN, all terms are added one by one. */
 #include "exact/sums.h"
 
+#include <math.h>
+
 #include "exact/accumulator.h"
+#include "exact/kernels.h"
+#include "runtime/kernel_table.h"
 #include "runtime/sizes.h"
 #include "runtime/thread_pool.h"
 
 enum {
-    STEP = 1 << 16, /* terms that are added without asking whether to stop */
+    STEP = 1 << 16, /* products that are added without asking whether to stop */
+    TERMS = 512,    /* terms of a sum that are converted at a time */
+    TOGETHER = 16,  /* rows that are converted together */
     SHARE = 1 << 16 /* terms that are enough for one thread */
 };
 
-struct call {
-    const char *x;
-    const double *y;        /* NULL for sums */
-    const int64_t *pairs;   /* of rows, for dot products */
-    ptrdiff_t step, along;  /* of sums */
-    size_t length, count;   /* of a row; number of results */
-    size_t rows;            /* of a task */
+static void write_result(const struct tf_exact_results *results, size_t i,
+                         struct tf_value value)
+{
+    if (results->is_float) {
+        ((float *)results->data)[i] = tf_round_to_float(value, results->rounding);
+    } else {
+        ((double *)results->data)[i] = tf_round_to_double(value, results->rounding);
+    }
+}
+
+static ptrdiff_t threads_for(size_t count, size_t length)
+{
+    return tf_threads_for((double)count * (double)(length + 64) / SHARE);
+}
+
+/* -- dot products ---------------------------------------------------------------------- */
+
+struct dots_call {
+    const double *x, *y;
+    size_t k;
+    const int64_t *pairs;
+    size_t count, each; /* all results; results of a task */
     struct tf_exact_results results;
 };
 
-static void add_step(const struct call *call, size_t i, size_t at, size_t n,
-                     struct tf_accumulator *sum)
+static unsigned add_dots(const void *context, ptrdiff_t task, struct tf_worker *worker)
 {
-    if (call->y) {
-        const double *x = (const double *)call->x;
-        tf_accumulator_add_products(
-            sum, x + (size_t)call->pairs[2 * i] * call->length + at,
-            call->y + (size_t)call->pairs[2 * i + 1] * call->length + at, n);
-    } else {
-        const char *x = call->x + (ptrdiff_t)i * call->step + (ptrdiff_t)at * call->along;
-        tf_accumulator_add(sum, (const double *)x, call->along, n);
-    }
-}
-
-static unsigned add_rows(const void *context, ptrdiff_t task, struct tf_worker *worker)
-{
-    const struct call *call = context;
-    const size_t first = (size_t)task * call->rows;
-    const size_t end = first + tf_min_size((ptrdiff_t)call->rows,
-                                           (ptrdiff_t)(call->count - first));
+    const struct dots_call *call = context;
+    const size_t first = (size_t)task * call->each, left = call->count - first;
+    const size_t end = first + (left < call->each ? left : call->each);
     struct tf_accumulator sum;
     for (size_t i = first; i < end; i++) {
+        const double *x = call->x + (size_t)call->pairs[2 * i] * call->k;
+        const double *y = call->y + (size_t)call->pairs[2 * i + 1] * call->k;
         tf_accumulator_clear(&sum);
-        for (size_t at = 0; at < call->length; at += STEP) {
+        for (size_t at = 0; at < call->k; at += STEP) {
             if (tf_worker_stops(worker)) {
                 return 0;
             }
-            const size_t left = call->length - at;
-            add_step(call, i, at, left < STEP ? left : STEP, &sum);
+            const size_t rest = call->k - at;
+            tf_accumulator_add_products(&sum, x + at, y + at, rest < STEP ? rest : STEP);
         }
-        const struct tf_value value = tf_accumulator_value(&sum);
-        const struct tf_exact_results *results = &call->results;
-        if (results->is_float) {
-            ((float *)results->data)[i] = tf_round_to_float(value, results->rounding);
-        } else {
-            ((double *)results->data)[i] = tf_round_to_double(value, results->rounding);
-        }
+        write_result(&call->results, i, tf_accumulator_value(&sum));
     }
     return 0;
-}
-
-static int add_all(struct call *call)
-{
-    const size_t rows = STEP / 4 / (call->length + 64) + 1; /* clearing counts as terms */
-    call->rows = rows;
-    unsigned flags = 0;
-    return tf_do_tasks(add_rows, call, (ptrdiff_t)((call->count + rows - 1) / rows),
-                       tf_threads_for((double)call->count * (double)(call->length + 64) /
-                                      SHARE),
-                       &flags);
 }
 
 int tf_exact_dots(const double *x, const double *y, size_t k, const int64_t *pairs,
                   size_t count, struct tf_exact_results results)
 {
-    struct call call = {.x = (const char *)x, .y = y, .pairs = pairs, .length = k,
-                        .count = count, .results = results};
-    return add_all(&call);
+    const size_t each = STEP / 4 / (k + 64) + 1; /* clearing counts as products */
+    const struct dots_call call = {x, y, k, pairs, count, each, results};
+    unsigned flags = 0;
+    return tf_do_tasks(add_dots, &call, (ptrdiff_t)((count + each - 1) / each),
+                       threads_for(count, k), &flags);
 }
 
-int tf_exact_sums(const char *x, ptrdiff_t step, ptrdiff_t along, size_t n, size_t count,
-                  struct tf_exact_results results)
+/* -- sums ------------------------------------------------------------------------------ */
+
+struct sums_call {
+    struct tf_exact_matrix x;
+    struct tf_exact_results results;
+};
+
+/* Rows that are added together, in the scratch memory of a thread. */
+struct rows {
+    double numbers[TOGETHER * TERMS];
+    struct tf_accumulator sums[TOGETHER];
+    double bounds[TOGETHER]; /* of what sums lack */
+};
+
+/* Adds a step of a row: one by one, or if `quickly` by its compensated sum. */
+static void add_step(struct rows *rows, size_t row, const double *x, size_t n, int quickly)
 {
-    struct call call = {.x = x, .step = step, .along = along, .length = n,
-                        .count = count, .results = results};
-    return add_all(&call);
+    double sums[3];
+    if (!quickly) {
+        tf_accumulator_add(&rows->sums[row], x, sizeof *x, n);
+        return;
+    }
+    tf_isa->exact->sum(x, n, sums);
+    tf_accumulator_add(&rows->sums[row], sums, sizeof *sums, 2);
+    rows->bounds[row] += sums[2];
+}
+
+/* Adds some rows from `first` on. Returns -1 if the call was stopped. */
+static int add_rows(const struct tf_exact_matrix *x, size_t first, size_t count,
+                    struct rows *rows, int quickly, struct tf_worker *worker)
+{
+    for (size_t row = 0; row < count; row++) {
+        tf_accumulator_clear(&rows->sums[row]);
+        rows->bounds[row] = 0;
+    }
+    for (size_t at = 0; at < x->k; at += TERMS) {
+        const size_t left = x->k - at, n = left < TERMS ? left : TERMS;
+        const char *items = x->items + (ptrdiff_t)first * x->strides[0] +
+                            (ptrdiff_t)at * x->strides[1];
+        if (at % STEP == 0 && tf_worker_stops(worker)) {
+            return -1;
+        }
+        tf_isa->exact->load(items, x->strides[0], x->strides[1], count, n, rows->numbers,
+                            x->is_float);
+        for (size_t row = 0; row < count; row++) {
+            add_step(rows, row, rows->numbers + row * n, n, quickly);
+        }
+    }
+    return 0;
+}
+
+static int are_equal(struct tf_value x, struct tf_value y, const struct tf_exact_results *as)
+{
+    if (as->is_float) {
+        return tf_round_to_float(x, as->rounding) == tf_round_to_float(y, as->rounding);
+    }
+    return tf_round_to_double(x, as->rounding) == tf_round_to_double(y, as->rounding);
+}
+
+/* Writes the result of a row if its bound decides; returns whether it does. */
+static int decide(struct tf_accumulator *sum, double bound,
+                  const struct tf_exact_results *results, size_t i)
+{
+    const double off[2] = {-bound, 2 * bound};
+    if (!isfinite(sum->special) || !(bound < INFINITY)) {
+        return 0;
+    }
+    if (bound == 0) {
+        write_result(results, i, tf_accumulator_value(sum));
+        return 1;
+    }
+    tf_accumulator_add(sum, &off[0], sizeof *off, 1);
+    const struct tf_value low = tf_accumulator_value(sum);
+    tf_accumulator_add(sum, &off[1], sizeof *off, 1);
+    const struct tf_value high = tf_accumulator_value(sum);
+    if (low.significand == 0 || high.significand == 0 || low.negative != high.negative ||
+        !are_equal(low, high, results)) {
+        return 0;
+    }
+    write_result(results, i, low);
+    return 1;
+}
+
+static unsigned add_some(const void *context, ptrdiff_t task, struct tf_worker *worker)
+{
+    const struct sums_call *call = context;
+    const size_t first = (size_t)task * TOGETHER, left = call->x.m - first;
+    const size_t count = left < TOGETHER ? left : TOGETHER;
+    struct rows *rows = worker->scratch;
+    int undecided = 0;
+    if (add_rows(&call->x, first, count, rows, 1, worker) < 0) {
+        return 0;
+    }
+    for (size_t row = 0; row < count; row++) {
+        undecided |= !decide(&rows->sums[row], rows->bounds[row], &call->results, first + row);
+    }
+    if (undecided && add_rows(&call->x, first, count, rows, 0, worker) == 0) {
+        for (size_t row = 0; row < count; row++) {
+            write_result(&call->results, first + row, tf_accumulator_value(&rows->sums[row]));
+        }
+    }
+    return 0;
+}
+
+int tf_exact_sums(struct tf_exact_matrix x, struct tf_exact_results results)
+{
+    const struct sums_call call = {x, results};
+    unsigned flags = 0;
+    return tf_do_tasks(add_some, &call, (ptrdiff_t)((x.m + TOGETHER - 1) / TOGETHER),
+                       threads_for(x.m, x.k), &flags);
 }

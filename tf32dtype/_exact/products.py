@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from .. import _core
 from .._base.matrices import as_matrices, as_out, check_cast, unwrapped
-from .rounding import Target, is_exactly_readable
+from .rounding import Target, as_numbers, is_exactly_readable
 from .stages import multiply_pairs, multiply_rows
 
 Array = NDArray[Any]
@@ -152,12 +152,9 @@ def _product(
 
 def _rows(*parts: Array) -> Array:
     """Return parts of rows, side by side, as float32 or float64."""
-    dtype = parts[0].dtype
-    is_narrow = dtype.type in _core.scalar_types or dtype.char in "ef"
-    wanted = np.float32 if is_narrow else np.float64
     if len(parts) == 1:
-        return parts[0].astype(wanted, copy=False)
-    return np.concatenate(parts, axis=1, dtype=wanted)
+        return as_numbers(parts[0])
+    return np.concatenate([as_numbers(part) for part in parts], axis=1)
 
 
 def _flags(result: Array, a: Array, b: Array) -> int:

@@ -101,3 +101,9 @@ def is_exactly_readable(dtype: np.dtype[Any]) -> bool:
     if dtype.kind in "biu":
         return dtype.itemsize <= 4
     return dtype.char in "efdFD"
+
+
+def as_numbers(x: NDArray[Any]) -> NDArray[Any]:
+    """Return readable real numbers as float32 or float64, whichever holds them."""
+    is_narrow = x.dtype.type in _core.scalar_types or x.dtype.char in "ef"
+    return x.astype(np.float32 if is_narrow else np.float64, copy=False)

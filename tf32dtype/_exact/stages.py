@@ -89,7 +89,7 @@ def float64_error(k: int) -> float:
 
 def compensated_error(k: int) -> float:
     """Bound the error of `_core.exact_compensate`, relative to the norms."""
-    return 2.1 * ((k + 64) * U) ** 2
+    return 2.1 * ((k / 8 + 64) * U) ** 2
 
 
 class _Product:

@@ -6,6 +6,15 @@ from numpy cimport npy_intp
 from tf32dtype._core.formats.formats cimport tf_rounding
 
 
+cdef extern from "exact/matrix.h" nogil:
+    struct tf_exact_matrix:
+        const char *items
+        npy_intp strides[2]
+        size_t m
+        size_t k
+        int is_float
+
+
 cdef extern from "exact/sums.h" nogil:
     struct tf_exact_results:
         void *data
@@ -13,7 +22,7 @@ cdef extern from "exact/sums.h" nogil:
         tf_rounding rounding
     int tf_exact_dots(const double *, const double *, size_t, const int64_t *, size_t,
                       tf_exact_results)
-    int tf_exact_sums(const char *, npy_intp, npy_intp, size_t, size_t, tf_exact_results)
+    int tf_exact_sums(tf_exact_matrix, tf_exact_results)
 
 
 cdef extern from "exact/kernels.h" nogil:
@@ -37,12 +46,6 @@ cdef extern from "exact/kernels.h" nogil:
 
 
 cdef extern from "exact/passes.h" nogil:
-    struct tf_exact_matrix:
-        const char *items
-        npy_intp strides[2]
-        size_t m
-        size_t k
-        int is_float
     int tf_exact_load(tf_exact_matrix, double *, tf_row_facts *)
     int tf_exact_slice(double *, double *, size_t, size_t, const int64_t *, double *)
     int tf_exact_compensate(const double *, const double *, size_t, const int64_t *,

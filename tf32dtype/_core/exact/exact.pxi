@@ -67,28 +67,7 @@ def exact_dots(x, y, pairs, out, int rounding):
         raise_failure()
 
 
-def exact_sums(cnp.ndarray x, out, int rounding):
-    """Write the sum of each row of a float64 array of any strides, rounded once."""
-    cdef tf_exact_results results = results_of(out, rounding)
-    cdef int failed
-    if (x.dtype != np.float64 or cnp.PyArray_NDIM(x) != 2
-            or np.shape(out) != (np.shape(x)[0],)):
-        raise ValueError(f"x must be rows of float64, and out fit; got {x.dtype},"
-                         f" {np.shape(x)} and {out.shape}")
-    cdef const char *items = cnp.PyArray_BYTES(x)
-    cdef npy_intp step = cnp.PyArray_STRIDE(x, 0), along = cnp.PyArray_STRIDE(x, 1)
-    cdef size_t n = cnp.PyArray_DIM(x, 1), count = cnp.PyArray_DIM(x, 0)
-    with nogil:
-        failed = tf_exact_sums(items, step, along, n, count, results)
-    if failed:
-        raise_failure()
-
-
-def exact_load(cnp.ndarray x):
-    """Return the rows of a matrix of float32 or float64 as float64, and their facts.
-
-    The facts are an array of structures with an element for each row: see `struct
-    tf_row_facts`."""
+cdef tf_exact_matrix matrix_of_numbers(cnp.ndarray x) except *:
     cdef tf_exact_matrix given
     if x.dtype not in (np.float32, np.float64) or cnp.PyArray_NDIM(x) != 2:
         raise ValueError(f"x must be a matrix of float32 or float64; got {x.dtype} of"
@@ -98,6 +77,28 @@ def exact_load(cnp.ndarray x):
     given.strides[1] = cnp.PyArray_STRIDE(x, 1)
     given.m, given.k = np.shape(x)
     given.is_float = x.dtype == np.float32
+    return given
+
+
+def exact_sums(x, out, int rounding):
+    """Write the sum of each row of a matrix of any strides, rounded once."""
+    cdef tf_exact_matrix given = matrix_of_numbers(x)
+    cdef tf_exact_results results = results_of(out, rounding)
+    cdef int failed
+    if np.shape(out) != (given.m,):
+        raise ValueError(f"out must have the shape ({given.m},); got {out.shape}")
+    with nogil:
+        failed = tf_exact_sums(given, results)
+    if failed:
+        raise_failure()
+
+
+def exact_load(cnp.ndarray x):
+    """Return the rows of a matrix of float32 or float64 as float64, and their facts.
+
+    The facts are an array of structures with an element for each row: see `struct
+    tf_row_facts`."""
+    cdef tf_exact_matrix given = matrix_of_numbers(x)
     rows, found = np.empty(np.shape(x)), np.empty(given.m, _FACTS)
     cdef double *values = doubles_of(rows, np.shape(x))
     cdef tf_row_facts *facts = <tf_row_facts *>cnp.PyArray_DATA(<cnp.ndarray>found)

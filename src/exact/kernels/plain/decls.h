@@ -12,6 +12,7 @@ void TF_PLAIN_NAME(tf_slice_row)(double *rest, double *slice, size_t k, int expo
                                  double *norms);
 void TF_PLAIN_NAME(tf_compensated_dot)(const double *x, const double *y, size_t n,
                                        double *sums);
+void TF_PLAIN_NAME(tf_compensated_sum)(const double *x, size_t n, double *sums);
 size_t TF_PLAIN_NAME(tf_round_sums)(const struct tf_row_of_sums *sums,
                                     enum tf_rounding rounding, int is_float,
                                     void *results, uint8_t *undecided);

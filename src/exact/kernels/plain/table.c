@@ -6,5 +6,6 @@ const struct tf_exact_kernels TF_PLAIN_NAME(tf_exact_kernels) = {
     .facts = TF_PLAIN_NAME(tf_row_facts_of),
     .slice = TF_PLAIN_NAME(tf_slice_row),
     .dot = TF_PLAIN_NAME(tf_compensated_dot),
+    .sum = TF_PLAIN_NAME(tf_compensated_sum),
     .round = TF_PLAIN_NAME(tf_round_sums),
 };
