@@ -97,6 +97,8 @@ def _stacks(
             lambda *args: multiply_pairs(*args, pairs),
         )
         return found.reshape(shape), flags
+    if not stack:
+        return _product(a, b, target, multiply_rows)
     result, raised = np.empty(shape, target.dtype), 0
     for place, x, y in _matrices(a, b, stack):
         result[place], flags = _product(x, y, target, multiply_rows)

@@ -24,8 +24,12 @@ Array = NDArray[Any]
 
 #: Products of fewer multiply-adds are exact sums at once, which take less time.
 _FEW = 1 << 13
+#: Products with at most so many rows or columns are dot products, as slices take longer.
+_NARROW = 4
 #: Elements of a tile of the result in the first stage, and with slices.
 _TILE, _SLICED_TILE = 1 << 19, 1 << 17
+#: Rows of a tile, at least: fewer rows make slow products.
+_LEAST_HEIGHT = 64
 #: The share of undecided elements above which slices are faster than dot products, and
 #: above which further slices are faster than exact sums.
 _MANY, _SOME = 1 / 8, 1 / 50
@@ -49,7 +53,8 @@ def multiply_rows(x: Array, y: Array, dtype: np.dtype[Any], rounding: int) -> Ar
         A value of `enum tf_rounding`.
     """
     result = np.empty((len(x), len(y)), dtype)
-    if x.shape[1] * result.size <= _FEW or not rounds_as_usual():
+    is_small = x.shape[1] * result.size <= _FEW or min(result.shape) <= _NARROW
+    if is_small or not rounds_as_usual():
         every = np.stack(np.divmod(np.arange(result.size), len(y)), axis=1)
         return multiply_pairs(x, y, dtype, rounding, every).reshape(result.shape)
     with np.errstate(all="ignore"):
@@ -104,7 +109,7 @@ class _Product:
         m, n = self._out.shape
         ratio = x.ratios.max() * y.ratios.max()
         if self._out.dtype == np.float32 or ratio <= 2.0**53:
-            height = max(_TILE // n, 64)
+            height = max(_TILE // n, _LEAST_HEIGHT)
             for top in range(0, m, height):
                 self._first_stage(np.arange(top, min(top + height, m)))
         else:
@@ -209,7 +214,7 @@ class _Product:
     def _sliced(self, rows: Array, undecided: Array | None) -> None:
         """Compute elements of some rows by products of slices."""
         columns = np.arange(self._out.shape[1])
-        height = max(_SLICED_TILE // len(columns), 64)
+        height = max(_SLICED_TILE // len(columns), _LEAST_HEIGHT)
         for top in range(0, len(rows), height):
             some = slice(top, top + height)
             wanted = None if undecided is None else undecided[some]

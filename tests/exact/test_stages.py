@@ -1,0 +1,236 @@
+"""All stages give the bits of exact sums, and each stage is used where it should be."""
+
+from __future__ import annotations
+
+import signal
+from collections import Counter
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tf32dtype as td
+from tests.exact.stage_cases import (
+    DTYPES,
+    ROUNDINGS,
+    Case,
+    cases,
+    differing,
+    exact_rows,
+)
+from tests.support.interpreters import run
+from tf32dtype import _core
+from tf32dtype._exact import rows, stages
+
+CASES = {case.name: case for case in cases(40, 97, 33, 0)}
+ISAS = _core.available_isas()
+
+each_dtype = pytest.mark.parametrize("dtype", DTYPES, ids=str)
+each_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+
+
+@each_dtype
+@each_case
+def test_same_bits_as_exact_sums(
+    case: Case, dtype: np.dtype[Any], compared: Callable[..., None]
+) -> None:
+    for rounding in ROUNDINGS:
+        assert differing(case, dtype, rounding) == 0, rounding
+        compared(len(case.x) * len(case.y))
+
+
+@each_dtype
+@each_case
+def test_tiles(
+    case: Case, dtype: np.dtype[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stages, "_TILE", 64)
+    monkeypatch.setattr(stages, "_SLICED_TILE", 64)
+    monkeypatch.setattr(stages, "_LEAST_HEIGHT", 3)
+    monkeypatch.setattr(stages, "_PAIRS", 11)
+    assert differing(case, dtype, 0) == 0
+
+
+@pytest.mark.exhaustive
+@each_dtype
+@each_case
+@pytest.mark.parametrize("shape", [(300, 700, 200), (70, 3000, 90), (1030, 40, 530)])
+def test_larger(
+    case: Case, dtype: np.dtype[Any], shape: tuple[int, int, int]
+) -> None:
+    larger = next(x for x in cases(*shape, 2) if x.name == case.name)
+    for rounding in (0, 3):
+        assert differing(larger, dtype, rounding) == 0
+
+
+@given(st.data())
+def test_any_exponents(data: st.DataObject) -> None:
+    m, k, n = (data.draw(st.integers(5, 12)) for _ in range(3))
+    k *= data.draw(st.sampled_from([12, 60]))
+    seed = data.draw(st.integers(0, 2**32))
+    rng = np.random.default_rng(seed)
+    operands = []
+    for count in (m, n):
+        low = data.draw(st.integers(-1060, 900))
+        high = data.draw(st.integers(low + 1, min(low + 400, 1010)))
+        x = np.ldexp(rng.standard_normal((count, k)), rng.integers(low, high, (count, k)))
+        operands.append(x)
+    x, y = operands
+    if data.draw(st.booleans()):
+        x, y = np.hstack([x, -x]), np.hstack([y, y * (1 + 2.0**-30)])
+    for dtype in DTYPES:
+        assert differing(Case("", x, y), dtype, data.draw(st.sampled_from(ROUNDINGS))) == 0
+
+
+# -- which stage decides --------------------------------------------------------------
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """Count the results that each stage computes, or its calls."""
+    counts: Counter[str] = Counter()
+
+    def counting(name: str) -> Callable[..., Any]:
+        own = getattr(_core, name)
+
+        def counted(*arguments: Any) -> Any:
+            is_pairs = name in ("exact_dots", "exact_compensate")
+            counts[name] += len(arguments[2]) if is_pairs else 1
+            return own(*arguments)
+
+        return counted
+
+    names = [name for name in dir(_core) if not name.startswith("__")]
+    stand_in = SimpleNamespace(**{name: getattr(_core, name) for name in names})
+    for name in ("float64_matmul", "exact_slice", "exact_compensate", "exact_dots"):
+        setattr(stand_in, name, counting(name))
+    for module in (stages, rows):
+        monkeypatch.setattr(module, "_core", stand_in)
+    return counts
+
+
+@pytest.mark.parametrize("name", ["bfloat16", "integers", "float32"])
+def test_the_first_stage_decides(name: str, calls: Counter[str]) -> None:
+    assert differing(CASES[name], DTYPES[0], 0) == 0
+    assert calls["float64_matmul"] == 1
+    assert calls["exact_compensate"] < 10
+    assert calls["exact_dots"] == 0
+
+
+def test_exact_float64_products_need_one_product(calls: Counter[str]) -> None:
+    assert differing(CASES["integers"], DTYPES[1], 0) == 0
+    assert calls == {"float64_matmul": 1}
+
+
+@pytest.mark.parametrize("name", ["normal", "float32", "cancelling", "zero"])
+def test_slices_decide_float64(name: str, calls: Counter[str]) -> None:
+    assert differing(CASES[name], DTYPES[1], 0) == 0
+    assert 4 <= calls["float64_matmul"] <= 6
+    assert calls["exact_compensate"] < 50
+    assert calls["exact_dots"] == 0
+
+
+def test_slices_decide_cancelling_float32(calls: Counter[str]) -> None:
+    assert differing(CASES["cancelling"], DTYPES[0], 0) == 0
+    assert 4 <= calls["float64_matmul"] <= 7
+    assert calls["exact_dots"] == 0
+
+
+def test_exact_sums_decide_the_rest(calls: Counter[str]) -> None:
+    assert differing(CASES["2^-1050 to 2^1000"], DTYPES[1], 0) == 0
+    assert calls["exact_dots"] > 1000
+
+
+# -- faults ---------------------------------------------------------------------------
+
+
+def near_midpoints(noise: float) -> Case:
+    """Return products that are `noise` of the norms away from midpoints of float32."""
+    rng = np.random.default_rng(9)
+    k = 40
+    x, y = rng.standard_normal((64, k)), rng.standard_normal((64, k))
+    x, y = np.hstack([x, -x]), np.hstack([y, y])
+    x = np.hstack([x, np.ones((64, 3))])
+    tail = np.stack([np.ones(64), np.full(64, 2.0**-24), noise * rng.choice([-1, 1], 64)])
+    return Case("", x, np.hstack([y, tail.T]))
+
+
+def test_a_float64_bound_that_is_too_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = near_midpoints(2.0**-56)
+    assert differing(case, DTYPES[0], 0) == 0
+    monkeypatch.setattr(stages, "float64_error", lambda k: k * 2.0**-70)
+    assert differing(case, DTYPES[0], 0) > 0
+
+
+def test_a_compensated_bound_that_is_too_small(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    case = near_midpoints(2.0**-110)
+    pairs = np.stack(np.divmod(np.arange(64**2), 64), axis=1)
+    wanted = exact_rows(case.x, case.y, DTYPES[0], 0).reshape(-1)
+
+    def found() -> Any:
+        return stages.multiply_pairs(case.x, case.y, DTYPES[0], 0, pairs)
+
+    assert (found() == wanted).all()
+    monkeypatch.setattr(stages, "compensated_error", lambda k: k * 2.0**-126)
+    assert (found() != wanted).any()
+
+
+def test_rests_of_slices_that_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = CASES["normal"]
+    monkeypatch.setattr(
+        stages._Product,
+        "_rest_bounds",
+        lambda self, known, rows, columns: [
+            (np.zeros(len(rows)), np.zeros(len(columns)))
+        ],
+    )
+    monkeypatch.setattr(stages, "_STEPS", (2.0**-40, 2.0**-60))
+    assert differing(case, DTYPES[1], 0) > 0
+
+
+# -- machines --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("isa", ISAS)
+def test_same_bits_on_each_instruction_set(isa: str) -> None:
+    wanted = run("-W", "ignore", "-m", "tests.exact.stage_cases").split()[1]
+    found = run("-W", "ignore", "-m", "tests.exact.stage_cases", TF32DTYPE_ISA=isa)
+    assert found.split() == [isa, wanted]
+
+
+def test_threads_give_the_same_bits() -> None:
+    script = "-W", "ignore", "-m", "tests.exact.stage_cases"
+    one, two = (
+        run(*script, OMP_NUM_THREADS=n, OPENBLAS_NUM_THREADS=n) for n in ("1", "2")
+    )
+    assert one == two
+
+
+def test_ctrl_c_stops_a_product() -> None:
+    rng = np.random.default_rng(0)
+    x, y = (
+        np.ldexp(rng.standard_normal((400, 2000)), rng.integers(-1000, 1000, (400, 2000)))
+        for _ in range(2)
+    )
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    signal.setitimer(signal.ITIMER_REAL, 0.3)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            td.matmul(x, y.T, precision="exact")
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_scopes_of_arithmetic_round_nothing() -> None:
+    case = CASES["cancelling"]
+    wanted = exact_rows(case.x, case.y, DTYPES[0], 0)
+    with td.arithmetic("bf16", float64=True):
+        found = td.matmul(case.x, case.y.T, precision="exact", dtype=np.float32)
+    assert found.tobytes() == wanted.tobytes()
