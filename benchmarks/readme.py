@@ -28,6 +28,7 @@ import blocks_tables
 import ccsd
 import culprits
 import diagrams
+import exact_applications
 import fault_map_figure
 import gpu_report
 import instructions
@@ -263,6 +264,9 @@ DOCUMENTS = {
         "accuracy_length": accuracy_length.block,
     },
     "docs/benchmarks/advice.md": {"culprits": culprits.block},
+    "docs/concepts/exact_products.md": {
+        "exact_applications": exact_applications.block
+    },
     "docs/reference/platforms.md": {"instructions": instructions.block},
 }
 
