@@ -1,5 +1,6 @@
 """Scopes of precisions in PyTorch: nested, re-entered, in threads, as decorators."""
 
+import copy
 import threading
 import warnings
 from concurrent.futures import ThreadPoolExecutor
@@ -101,6 +102,12 @@ def test_reentered(model):
     with scope:
         model(X)
     assert scope.calls == {"0": 3, "1": 3}
+
+
+def test_copies(model):
+    scope = copy.deepcopy(tt.matmul_precision("bf16"))
+    with scope:
+        assert torch.equal(model(X), results(model, "bf16"))
 
 
 def test_decorators(model):

@@ -20,6 +20,9 @@ from .hook.mode import ProductMode, innermost
 from .hook.recipe import ROLES, Defaults, Formats, Recipe, make_recipe
 from .plan.plan import Plan, checked_plan, warn_of_names
 
+#: Held while a scope adds the counts of one thread.
+_COUNTS = Lock()
+
 
 class matmul_precision(Scope):
     """Run PyTorch's matrix products in another precision, in a scope or function.
@@ -140,7 +143,6 @@ class matmul_precision(Scope):
         self.warns = True
         #: what each thread entered, by its number
         self._open: dict[int, list[tuple[ProductMode | None, ExitStack]]] = {}
-        self._lock = Lock()
         self.calls, self.unreached = Counter(), Counter()
 
     def _choose(self, layer: str) -> Recipe | None:
@@ -162,7 +164,7 @@ class matmul_precision(Scope):
         stack.close()
         if mode is None:
             return
-        with self._lock:
+        with _COUNTS:
             self.calls += mode.calls
             self.unreached += mode.unreached
         if error is None and self.warns:
