@@ -135,7 +135,7 @@ def main() -> None:
         "seconds": {},
     }
     for name, functions in cases().items():
-        seconds = medians(functions, 3 if arguments.quick else 7, 60)
+        seconds = medians(functions, 3 if arguments.quick else 9, 60)
         report["seconds"][name] = seconds
         print(name)
         for row, found in seconds.items():
