@@ -1,4 +1,4 @@
-"""What is tuned: the products of call sites, their ufuncs, or the layers of a model.
+"""Subjects of a search: products of call sites, their ufuncs, or layers of a model.
 
 A subject knows the report that finds its items, the plan that gives each item a
 precision, and the command that runs the program in a plan.
@@ -37,11 +37,11 @@ class Tunable(Protocol):
 
 
 class Subject(Protocol):
-    """What is tuned."""
+    """The products, ufuncs or layers that are tuned."""
 
     @property
     def verb(self) -> str:
-        """What the program must do, for an error."""
+        """Words for an error: the program must do this."""
         ...
 
     @property
@@ -58,7 +58,7 @@ class Subject(Protocol):
         ...
 
     def read(self, record: dict[str, Any], folder: str) -> Items[Any]:
-        """Return the items of what the journal has kept.
+        """Return the items of a record of the journal.
 
         Parameters
         ----------

@@ -51,8 +51,8 @@ class matmul_precision(Scope):
         `torch.nn.functional.scaled_dot_product_attention`. None: `precision`, else
         that of `activations`.
     scale : {"tensor", "row", "block", "tile"}
-        What shares a scale in FP8: a matrix; a row of the first operand or a column of
-        the second; 128 numbers along k; 128 x 128 numbers.
+        The numbers that share a scale in FP8: those of a matrix; of a row of the first
+        operand or a column of the second; 128 numbers along k; 128 x 128 numbers.
     rounding, special_values, device, instruction
         As in `tf32dtype.matmul_precision`.
     only, skip : iterable of str

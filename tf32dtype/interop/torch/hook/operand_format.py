@@ -94,7 +94,7 @@ def operand_format(text: str, scale: Scale = "tensor") -> OperandFormat:
         A name of a precision or of a block format. For FP8, what shares a scale may
         follow: "fp8_e4m3:row".
     scale : {"tensor", "row", "block", "tile"}
-        What shares a scale in FP8 if `text` does not say it.
+        The numbers that share a scale in FP8, unless `text` names them.
 
     Raises
     ------

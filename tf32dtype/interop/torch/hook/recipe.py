@@ -20,7 +20,7 @@ from .operand_format import (
 )
 from .unit import OWN, Unit
 
-#: What an operand is. Only attention has operands of the last two kinds.
+#: The kinds of operands. Only attention has operands of the last two kinds.
 Role = Literal["weights", "activations", "gradients", "kv_cache", "probabilities"]
 ROLES = get_args(Role)
 #: The roles of operands that are multiplied, in both orders.
