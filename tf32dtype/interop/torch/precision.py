@@ -31,8 +31,8 @@ class matmul_precision(Scope):
     products of this thread's tensors round their operands and have the bits of
     `tf32dtype.matmul`, or of a device's tensor core: those of linear layers,
     convolutions and attention, of `torch.matmul`, ``@`` and `torch.einsum`, and of the
-    backward pass. See :doc:`/reference/torch_products` for the operations. Sums, softmax and all
-    other operations are PyTorch's own.
+    backward pass. See :doc:`/reference/torch_products` for the operations. Sums,
+    softmax and all other operations are PyTorch's own.
 
     Parameters
     ----------
