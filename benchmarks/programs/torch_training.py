@@ -36,7 +36,6 @@ WAYS: dict[str, dict[str, Any]] = {
         "gradients": "fp8_e5m2",
         "device": "H100",
     },
-    "E4M3, gradients too": {"precision": "fp8_e4m3"},
     "MXFP8 E4M3, gradients too": {"precision": "mxfp8_e4m3"},
     "NVFP4, gradients too": {"precision": "nvfp4"},
 }
