@@ -50,6 +50,7 @@ if _typing.TYPE_CHECKING:
     from . import blocks, hdf5, safetensors, tensor_core, testing
     from . import cuda as cuda
     from . import typing as typing
+    from ._checks.bounded_matmul import matmul
     from ._checks.error_bounds import error_bound
     from ._config import show_config
     from ._exact.sums import exact_sum
@@ -58,7 +59,6 @@ if _typing.TYPE_CHECKING:
     from ._formats.quantize import quantize
     from ._matmul.einsum import einsum
     from ._matmul.explain import explain_matmul
-    from ._matmul.matmul import matmul
     from ._measures.ulps import ulp_distance
     from ._programs.arithmetic import arithmetic
     from ._programs.context import matmul_precision, set_matmul_precision
@@ -157,7 +157,7 @@ _LATER = {
     "from_dlpack": "interop.dlpack",
     "from_ml_dtypes": "interop.ml_dtypes",
     "load": "_files.arrays",
-    "matmul": "_matmul.matmul",
+    "matmul": "_checks.bounded_matmul",
     "matmul_precision": "_programs.context",
     "pack": "_formats.packing",
     "quantize": "_formats.quantize",

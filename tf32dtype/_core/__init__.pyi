@@ -8,6 +8,7 @@ from typing import Any, Self, SupportsFloat, SupportsIndex, type_check_only
 import numpy as np
 from numpy.typing import NBitBase, NDArray
 
+from .._exact.products import ExactProducts
 from .._matmul.precisions import PrecisionName
 from .._programs.operand import Operand
 from ..blocks.formats import ScaleFormat
@@ -321,8 +322,7 @@ class MatmulSpec:
         scales_inside: bool = ...,
         continues: bool = ...,
         silent: bool = ...,
-        exact: Callable[[NDArray[Any], NDArray[Any], NDArray[Any]], int]
-        | None = ...,
+        exact: ExactProducts | None = ...,
         blas: bool = ...,
         dots: bool = ...,
         lapack: bool = ...,
@@ -342,7 +342,7 @@ class MatmulSpec:
     @property
     def scales_matrices(self) -> bool: ...
     @property
-    def exact(self) -> Any: ...
+    def exact(self) -> ExactProducts | None: ...
 
 # Shape, multiply-adds, both operands.
 BlasProduct = tuple[tuple[int, int, int], float, NDArray[Any], NDArray[Any]]

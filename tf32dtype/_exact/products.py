@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -94,7 +95,7 @@ def _stacks(
             a.reshape(-1, k),
             columns.reshape(-1, k).T,
             target,
-            lambda *args: multiply_pairs(*args, pairs),
+            partial(multiply_pairs, pairs=pairs),
         )
         return found.reshape(shape), flags
     if not stack:
@@ -169,9 +170,9 @@ def _flags(result: Array, a: Array, b: Array) -> int:
     one, other = (
         [np.isnan(x).any(axis), np.isinf(x).any(axis)] for x, axis in ((a, 1), (b, 0))
     )
-    if result.ndim < 2:  # chosen elements
-        had_nan, had_infinity = (p.any() | q.any() for p, q in zip(one, other))
-    else:
-        had_nan, had_infinity = (p[:, None] | q for p, q in zip(one, other))
+    had_nan, had_infinity = (
+        p[:, None] | q if result.ndim == 2 else p.any() | q.any()  # chosen elements
+        for p, q in zip(one, other, strict=True)
+    )
     flags = _OVERFLOW * bool((np.isinf(result) & ~(had_nan | had_infinity)).any())
     return flags | _INVALID * bool((np.isnan(result) & ~had_nan).any())

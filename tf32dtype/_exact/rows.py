@@ -27,7 +27,7 @@ class Rows(NamedTuple):
 
     #: the rows as given, with their special values
     given: Array
-    #: the rows times 2^-exponents, but for `lost`; 0 for special values
+    #: the rows times 2^-exponents, except for `lost`; 0 for special values
     values: Array
     #: upper bounds of the rows' norms, `lost` included
     norms: Array
@@ -74,49 +74,44 @@ class Rows(NamedTuple):
     @property
     def k(self) -> int:
         """The number of terms of a sum."""
-        return self.values.shape[1]
+        return int(self.values.shape[1])
 
 
 class Slices:
-    """Rows as sums of slices with few bits, of which products are exact.
+    """Rows as sums of slices with few bits, whose products are exact.
 
     Slice s of a row, counted from 1, has multiples of 2^(top - s * bits), of magnitudes
     of at most 2^(top - 1 - (s - 1) * bits).
     """
 
     def __init__(self, rows: Rows, bits: int) -> None:
-        self._rest = rows.values.copy()
-        self._tops = rows.tops
         self.bits = bits
-        scale = np.where(rows.norms > 0, rows.norms, 1.0)
-        self._scale = scale
         self.parts: list[Array] = []
         #: the norms of the rows of each slice
         self.norms: list[Array] = []
-        #: the norms of the rest after each number of slices
-        self.rests: list[Array] = [rows.norms]
+        #: the norms of what no slice has
+        self.rests = rows.norms
+        #: the largest norm of a slice's row in its unit
+        self.most = 0.0
+        self._rest = rows.values.copy()
+        self._tops = rows.tops
+        self._scale = np.where(rows.norms > 0, rows.norms, 1.0)
 
     def share(self, number: int) -> float:
         """Return the largest norm of a slice, relative to the norm of its row."""
-        return float((self.norms[number] / self._scale).max(initial=0))
+        return float(np.max(self.norms[number] / self._scale, initial=0.0))
 
-    def rest_share(self) -> float:
-        """Return the largest norm of a rest, relative to the norm of its row."""
-        return float((self.rests[-1] / self._scale).max(initial=0))
-
-    def cut(self) -> None:
-        """Cut one more slice."""
-        units = self._tops - (len(self.parts) + 1) * self.bits
-        part = np.empty_like(self._rest)
-        norms = _core.exact_slice(self._rest, part, units)
-        self.parts.append(part)
-        self.norms.append(norms[:, 0].copy())
-        self.rests.append(norms[:, 1].copy())
-
-    def count(self, number: int) -> float:
-        """Return the largest norm of a slice's row in its unit."""
-        units = np.ldexp(1.0, self._tops - (number + 1) * self.bits)
-        return float((self.norms[number] / units).max(initial=0))
+    def cut_until(self, smallest: float, most: int) -> None:
+        """Cut slices until the rest is a small share of each row."""
+        while (self.rests > smallest * self._scale).any() and len(self.parts) < most:
+            exponents = self._tops - (len(self.parts) + 1) * self.bits
+            part = np.empty_like(self._rest)
+            norms = _core.exact_slice(self._rest, part, exponents)
+            self.parts.append(part)
+            self.norms.append(norms[:, 0].copy())
+            self.rests = norms[:, 1].copy()
+            counts = np.ldexp(self.norms[-1], -exponents)
+            self.most = max(self.most, float(counts.max(initial=0.0)))
 
 
 def most_bits(k: int) -> int:
@@ -135,7 +130,7 @@ def likely_bits(x: Rows, y: Rows) -> int:
     """
     even = 0.31 * math.sqrt(max(x.k, 1))
     norms = (
-        max(float(np.ldexp(rows.norms, -rows.tops).max(initial=0)), even)
+        max(float(np.ldexp(rows.norms, -rows.tops).max(initial=0.0)), even)
         for rows in (x, y)
     )
     return max(most_bits(x.k), int((53 - math.log2(math.prod(norms))) / 2))

@@ -21,10 +21,14 @@ from .. import _core
 from .rows import Rows, Slices, U, likely_bits, most_bits
 
 Array = NDArray[Any]
+#: A number for each row and for each column. Their products bound the elements.
+Bound = tuple[Array, Array]
+Bounds = list[Bound]
 
+_ALL = slice(None)
 #: Products of fewer multiply-adds are exact sums at once, which take less time.
 _FEW = 1 << 13
-#: Products with at most so many rows or columns are dot products, as slices take longer.
+#: Products with at most so many rows or columns are dot products: slices take longer.
 _NARROW = 4
 #: Elements of a tile of the result in the first stage, and with slices.
 _TILE, _SLICED_TILE = 1 << 19, 1 << 17
@@ -33,7 +37,7 @@ _LEAST_HEIGHT = 64
 #: The share of undecided elements above which slices are faster than dot products, and
 #: above which further slices are faster than exact sums.
 _MANY, _SOME = 1 / 8, 1 / 50
-#: Products of slices that are added at each step: those above this share of the product.
+#: Products of slices that are added at each step: those above this share of the norms.
 _STEPS = (2.0**-60, 2.0**-80, 2.0**-100, 2.0**-120, 2.0**-140)
 _MOST_SLICES = 8
 #: Pairs of rows at a time.
@@ -105,28 +109,34 @@ class _Product:
         self._slices: tuple[Slices, Slices] | None = None
 
     def compute(self) -> None:
+        """Compute all elements."""
         x, y = self._x, self._y
         m, n = self._out.shape
-        ratio = x.ratios.max() * y.ratios.max()
-        if self._out.dtype == np.float32 or ratio <= 2.0**53:
+        is_exact = x.ratios.max() * y.ratios.max() <= 2.0**53
+        if self._out.dtype == np.float32 or is_exact:
             height = max(_TILE // n, _LEAST_HEIGHT)
             for top in range(0, m, height):
-                self._first_stage(np.arange(top, min(top + height, m)))
+                self._first_stage(slice(top, min(top + height, m)))
         else:
-            self._sliced(np.arange(m), None)
+            self._sliced(slice(0, m), np.ones((m, n), bool))
         self._add_special()
 
-    # -- rounding ----------------------------------------------------------------------
+    # -- bounds ------------------------------------------------------------------------
 
-    def _round(self, terms: Array, bounds: list[tuple[Array, Array]], ratios: Any,
-               exponents: Any, out: Array) -> tuple[Array, int]:
+    def _round(
+        self, terms: Array, bounds: Bounds, ratios: Bound, exponents: Any, out: Array
+    ) -> tuple[Array, int]:
         """Round sums; return where they are undecided, and how many are."""
         undecided = np.empty(out.shape, bool)
+        row_bounds, column_bounds = (
+            np.array(side) for side in zip(*bounds, strict=True)
+        )
         count = _core.exact_round(
             terms,
-            np.array([row for row, _ in bounds]),
-            np.array([column for _, column in bounds]),
-            *ratios,
+            row_bounds,
+            column_bounds,
+            ratios[0],
+            ratios[1],
             exponents,
             self._rounding,
             out,
@@ -135,6 +145,7 @@ class _Product:
         return undecided, count
 
     def _exponents(self, rows: Any, columns: Any) -> tuple[Array, Array] | None:
+        """Return the powers of two that sums are multiplied by."""
         x, y = self._x, self._y
         if x.exponents is None and y.exponents is None:
             return None
@@ -142,7 +153,7 @@ class _Product:
         two = np.zeros(len(y.norms), np.int64) if y.exponents is None else y.exponents
         return one[rows], two[columns]
 
-    def _lost(self, rows: Any, columns: Any) -> list[tuple[Array, Array]]:
+    def _lost(self, rows: Any, columns: Any) -> Bounds:
         """Return the bounds of what the rows of the operands lack."""
         x, y = self._x, self._y
         found = []
@@ -152,33 +163,34 @@ class _Product:
             found.append((x.norms[rows], y.lost[columns]))
         return found
 
-    # -- stages ------------------------------------------------------------------------
+    # -- float64 products --------------------------------------------------------------
 
-    def _first_stage(self, rows: Array) -> None:
+    def _first_stage(self, rows: slice) -> None:
         x, y = self._x, self._y
-        part = slice(rows[0], rows[-1] + 1)
-        every = slice(None)
-        sums = np.empty((1, len(rows), len(y.values)))
-        _core.float64_matmul(x.values[part], y.values.T, sums[0])
-        bounds = [(x.norms[part] * float64_error(x.k), y.norms)]
+        sums = np.empty((1, rows.stop - rows.start, len(y.values)))
+        _core.float64_matmul(x.values[rows], y.values.T, sums[0])
+        bounds = [(x.norms[rows] * float64_error(x.k), y.norms)]
         undecided, count = self._round(
             sums,
-            bounds + self._lost(part, every),
-            (x.ratios[part], y.ratios),
-            self._exponents(part, every),
-            self._out[part],
+            bounds + self._lost(rows, _ALL),
+            (x.ratios[rows], y.ratios),
+            self._exponents(rows, _ALL),
+            self._out[rows],
         )
         if count > _MANY * undecided.size:
             self._sliced(rows, undecided)
         elif count:
-            self._few(rows, np.flatnonzero(undecided))
+            self._few(rows, undecided)
 
-    def _few(self, rows: Array, places: Array) -> None:
-        """Compute elements of some rows."""
+    # -- elements ----------------------------------------------------------------------
+
+    def _few(self, rows: slice, undecided: Array) -> None:
+        """Compute the undecided elements of some rows."""
+        places = np.flatnonzero(undecided)
         for start in range(0, len(places), _PAIRS):
             part = places[start : start + _PAIRS]
             pairs = np.stack(np.divmod(part, self._out.shape[1]), axis=1)
-            pairs[:, 0] += rows[0]
+            pairs[:, 0] += rows.start
             self._out[pairs[:, 0], pairs[:, 1]] = self.elements(pairs)
 
     def elements(self, pairs: Array) -> Array:
@@ -189,118 +201,111 @@ class _Product:
         error = x.norms[i] * y.norms[j] * compensated_error(x.k)
         for row, column in self._lost(i, j):
             error += row * column
-        never = np.full(1, np.inf), np.full(len(pairs), np.inf)
         exponents = self._exponents(i, j)
-        out = np.empty((1, len(pairs)), self._out.dtype)
-        undecided, count = self._round(
+        results = np.empty((1, len(pairs)), self._out.dtype)
+        undecided, _ = self._round(
             np.ascontiguousarray(sums.T)[:, None],
             [(np.ones(1), error * (1 + 2.0**-40))],
-            never,
+            (np.full(1, np.inf), np.full(len(pairs), np.inf)),
             None if exponents is None else (np.zeros(1, np.int64), sum(exponents)),
-            out,
+            results,
         )
         left = undecided[0]
         for special, own in ((x.special, i), (y.special, j)):
             if special is not None:
                 left |= special[own]
         if left.any():
-            results = np.empty(np.count_nonzero(left), out.dtype)
-            _core.exact_dots(x.given, y.given, pairs[left], results, self._rounding)
-            out[0, left] = results
-        return out[0]
+            exact = np.empty(np.count_nonzero(left), results.dtype)
+            _core.exact_dots(x.given, y.given, pairs[left], exact, self._rounding)
+            results[0, left] = exact
+        found: Array = results[0]
+        return found
 
     # -- slices ------------------------------------------------------------------------
 
-    def _sliced(self, rows: Array, undecided: Array | None) -> None:
-        """Compute elements of some rows by products of slices."""
-        columns = np.arange(self._out.shape[1])
-        height = max(_SLICED_TILE // len(columns), _LEAST_HEIGHT)
-        for top in range(0, len(rows), height):
-            some = slice(top, top + height)
-            wanted = None if undecided is None else undecided[some]
-            self._sliced_tile(rows[some], columns, wanted)
+    def _sliced(self, rows: slice, wanted: Array) -> None:
+        """Compute the wanted elements of some rows by products of slices."""
+        height = max(_SLICED_TILE // wanted.shape[1], _LEAST_HEIGHT)
+        for top in range(rows.start, rows.stop, height):
+            part = slice(top, min(top + height, rows.stop))
+            first = top - rows.start
+            self._sliced_tile(part, wanted[first : first + height])
 
-    def _sliced_tile(self, rows: Array, columns: Array, wanted: Array | None) -> None:
-        if wanted is None:
-            wanted = np.ones((len(rows), len(columns)), bool)
-        terms = np.empty((_MOST_SLICES**2, len(rows), len(columns)))
-        known: dict[tuple[int, int], None] = {}
+    def _sliced_tile(self, rows: slice, wanted: Array) -> None:
+        terms = np.empty((_MOST_SLICES**2, *wanted.shape))
         results = np.empty(wanted.shape, self._out.dtype)
-        never = np.full(len(rows), np.inf), np.full(len(columns), np.inf)
-        exponents = self._exponents(rows, columns)
+        ratios = np.full(wanted.shape[0], np.inf), np.full(wanted.shape[1], np.inf)
+        known: set[tuple[int, int]] = set()
         for number, smallest in enumerate(_STEPS):
-            before = len(known)
-            self._multiply_slices(smallest, rows, columns, terms, known)
-            if number and len(known) == before:
+            if not self._multiply_slices(smallest, rows, terms, known):
                 continue
-            bounds = self._rest_bounds(known, rows, columns)
-            undecided, count = self._round(
-                terms[: len(known)], bounds + self._lost(rows, columns), never,
-                exponents, results,
+            undecided, _ = self._round(
+                terms[: len(known)],
+                self._rest_bounds(known, rows) + self._lost(rows, _ALL),
+                ratios,
+                self._exponents(rows, _ALL),
+                results,
             )
-            decided = wanted & ~undecided
-            block = self._out[rows[0] : rows[-1] + 1]
-            np.copyto(block, results, where=decided)
-            wanted = wanted & ~decided
-            left = np.count_nonzero(wanted)
+            np.copyto(self._out[rows], results, where=wanted & ~undecided)
+            wanted = wanted & undecided
+            left = np.count_nonzero(wanted) / wanted.size
             if left == 0:
                 return
-            if left <= _MANY * wanted.size and number == 0 or left <= _SOME * wanted.size:
+            if left <= (_SOME if number else _MANY):
                 break
-        self._few(rows, np.flatnonzero(wanted))
+        self._few(rows, wanted)
+
+    def _multiply_slices(
+        self, smallest: float, rows: slice, terms: Array, known: set[tuple[int, int]]
+    ) -> bool:
+        """Add terms: the products of slices above a share of the norms' product.
+
+        Return whether there were any.
+        """
+        before, count = self._slices, len(known)
+        one, other = self._cut(smallest)
+        if self._slices is not before:  # other slices than those of the known terms
+            known.clear()
+        places = [
+            (s, t) for s in range(len(one.parts)) for t in range(len(other.parts))
+        ]
+        shares = {(s, t): one.share(s) * other.share(t) for s, t in places}
+        for s, t in sorted(places, key=lambda place: -shares[place]):
+            if shares[s, t] > smallest and (s, t) not in known:
+                out = terms[len(known)]
+                _core.float64_matmul(one.parts[s][rows], other.parts[t].T, out)
+                known.add((s, t))
+        return count == 0 or len(known) > count
 
     def _cut(self, smallest: float) -> tuple[Slices, Slices]:
-        """Return slices, so many that their rests are below a share of the rows."""
-        bits = likely_bits(self._x, self._y) if self._slices is None else 0
+        """Return slices, so many that their rests are below a share of the rows.
+
+        They have fewer bits if the likely number of bits does not make all products
+        exact.
+        """
+        most = most_bits(self._x.k)
+        bits = likely_bits(self._x, self._y)
         while True:
-            if self._slices is None:
-                self._slices = Slices(self._x, bits), Slices(self._y, bits)
-            one, other = self._slices
-            for slices in (one, other):
-                while slices.rest_share() > smallest and len(slices.parts) < _MOST_SLICES:
-                    slices.cut()
-            most = most_bits(self._x.k)
-            counts = [
-                max((s.count(i) for i in range(len(s.parts))), default=0)
-                for s in (one, other)
-            ]
-            if one.bits <= most or counts[0] * counts[1] <= 2.0**53:
-                return self._slices
+            found = self._slices or (Slices(self._x, bits), Slices(self._y, bits))
+            for slices in found:
+                slices.cut_until(smallest, _MOST_SLICES)
+            if found[0].bits <= most or found[0].most * found[1].most <= 2.0**53:
+                self._slices = found
+                return found
             self._slices, bits = None, most
 
-    def _multiply_slices(self, smallest, rows, columns, terms, known) -> None:
-        before = self._slices
-        one, other = self._cut(smallest)
-        if before is not None and self._slices is not before:
-            known.clear()  # slices were cut again
-        found = sorted(
-            (
-                (one.share(s) * other.share(t), s, t)
-                for s in range(len(one.parts))
-                for t in range(len(other.parts))
-            ),
-            reverse=True,
-        )
-        for share, s, t in found:
-            if share > smallest and (s, t) not in known:
-                a = one.parts[s][rows[0] : rows[-1] + 1]
-                _core.float64_matmul(a, other.parts[t].T, terms[len(known)])
-                known[s, t] = None
-
-    def _rest_bounds(self, known, rows, columns) -> list[tuple[Array, Array]]:
-        """Return the bounds of products that are not among the known ones."""
+    def _rest_bounds(self, known: set[tuple[int, int]], rows: slice) -> Bounds:
+        """Return the bounds of products that are not among the known terms."""
         assert self._slices is not None
         one, other = self._slices
         bounds = []
         for s, norms in enumerate(one.norms):
             missing = [n for t, n in enumerate(other.norms) if (s, t) not in known]
             if missing:
-                bounds.append((norms[rows], np.sum(missing, axis=0)[columns]))
-        rest, other_rest = one.rests[-1], other.rests[-1]
-        bounds.append((rest[rows], self._y.norms[columns]))
-        bounds.append(((self._x.norms + rest)[rows], other_rest[columns]))
-        used = [(a, b) for a, b in bounds if a.any() and b.any()]
-        return used or bounds[-1:]
+                bounds.append((norms[rows], np.sum(missing, axis=0)))
+        bounds.append((one.rests[rows], self._y.norms))
+        bounds.append(((self._x.norms + one.rests)[rows], other.rests))
+        return [(a, b) for a, b in bounds if a.any() and b.any()] or bounds[-1:]
 
     # -- special values ----------------------------------------------------------------
 
@@ -316,10 +321,10 @@ class _Product:
 def _special(x: Array, y: Array) -> Array:
     """Return the products of rows one of which has an Inf or a NaN.
 
-    Only the signs of finite numbers count. einsum adds all terms, which not every BLAS
-    does for zeros.
+    Only the signs of finite numbers count. einsum adds all terms; some BLAS libraries
+    leave out zeros.
     """
     one, other = (np.where(np.isfinite(z), np.sign(z), z) for z in (x, y))
-    found = np.einsum("ik,jk->ij", one, other)
+    found: Array = np.einsum("ik,jk->ij", one, other)
     found[np.isnan(found)] = np.nan
     return found

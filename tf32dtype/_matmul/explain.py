@@ -145,10 +145,12 @@ def explain_matmul(
     left, right, batch, _ = as_matrices(x, y)
     common = np.result_type(x, y)
     own = common.type in _core.scalar_types
-    if spec is not None:
-        check_operands(x.dtype, y.dtype, precision)
-    elif not own:
+    if spec is None and not own:
         spec = _core.current_precision()
+    elif spec is not None and spec.exact is None:
+        check_operands(x.dtype, y.dtype, precision)
+    if spec is not None and spec.exact is not None:
+        return MatmulPlan("exact sums", "the exact values are rounded once")
     if common.kind == "c" and (own or spec is not None):
         raise TypeError(
             f"operands must be real; got {x.dtype} and {y.dtype}. A complex product is"

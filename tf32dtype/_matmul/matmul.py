@@ -1,10 +1,10 @@
-"""Multiply float32 arrays in a chosen precision."""
+"""Multiply arrays in a chosen precision."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, Unpack, overload
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -12,10 +12,9 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from .. import _core
 from .._base.caller import reports_errors
 from .._base.matrices import as_out, unwrapped
-from .._base.options import refuse_unknown, shows
+from .._base.options import refuse_unknown
 from .._base.wording import brief
 from .._formats.table import as_own, find_dtype, own_array
-from .._formats.typed import DTypeOf, Out, Scalar
 from .precisions import PrecisionName, ProductOptions, Settings, resolve
 
 _REMEDIES = {
@@ -28,56 +27,6 @@ _REMEDIES = {
 }
 
 
-@overload
-def matmul(
-    a: ArrayLike,
-    b: ArrayLike,
-    *,
-    precision: PrecisionName | None = ...,
-    dtype: DTypeLike | None = ...,
-    out: Out | tuple[Out],
-    **options: Unpack[ProductOptions],
-) -> Out: ...
-@overload
-def matmul(
-    a: ArrayLike,
-    b: ArrayLike,
-    *,
-    precision: PrecisionName | None = ...,
-    dtype: DTypeOf[Scalar],
-    out: None = ...,
-    **options: Unpack[ProductOptions],
-) -> NDArray[Scalar]: ...
-@overload
-def matmul(
-    a: ArrayLike,
-    b: ArrayLike,
-    *,
-    precision: PrecisionName,
-    dtype: None = ...,
-    out: None = ...,
-    **options: Unpack[ProductOptions],
-) -> NDArray[np.float32]: ...
-@overload
-def matmul(
-    a: NDArray[Scalar],
-    b: NDArray[Scalar],
-    *,
-    precision: None = ...,
-    dtype: None = ...,
-    out: None = ...,
-) -> NDArray[Scalar]: ...
-@overload
-def matmul(
-    a: ArrayLike,
-    b: ArrayLike,
-    *,
-    precision: PrecisionName | None = ...,
-    dtype: DTypeLike | None = ...,
-    out: None = ...,
-    **options: Unpack[ProductOptions],
-) -> NDArray[Any]: ...
-@shows(ProductOptions, Settings)
 @reports_errors("matmul")
 def matmul(
     a: ArrayLike,
@@ -88,65 +37,7 @@ def matmul(
     out: NDArray[Any] | tuple[NDArray[Any]] | None = None,
     **options: Unpack[ProductOptions],
 ) -> Any:
-    """Multiply matrices in a chosen precision.
-
-    Parameters
-    ----------
-    a, b : array_like
-        Operands of the shapes that `numpy.matmul` takes: (..., m, k) and (..., k, n).
-        Their other axes broadcast. A vector of length k is a row as `a`, and a column
-        as `b`. With a precision, the dtypes must promote to float32.
-    precision : str or None
-        As in `matmul_precision`. None: the precision of the enclosing scope; without a
-        scope, the result is NumPy's own.
-    dtype : dtype, optional
-        The dtype of the result. The float32 sums are rounded to it once, ties to even.
-        Without a precision this also applies to operands of this package's formats. If
-        NumPy computes the result, `dtype` has the meaning it has for `numpy.matmul`.
-    out : ndarray, optional
-        An array of the result's shape to write into. It may overlap the operands.
-    rounding, scale, special_values, device, instruction
-        As in `matmul_precision`.
-
-    Returns
-    -------
-    ndarray or scalar
-        The result of shape (..., m, n), without the axis that a vector lacks. Its dtype
-        is `dtype`, float32 by default. `out` is returned if given.
-
-    Raises
-    ------
-    ValueError
-        For shapes that do not fit, and for an unknown precision. For a keyword that the
-        precision does not use. For a device that has no model for the precision.
-    TypeError
-        With a precision, if the operands do not promote to float32, or are of a format
-        of this package: their products have only one precision, ``a @ b``. If float32
-        cannot be cast to `dtype`, or `dtype` to that of `out`.
-    MemoryError
-        If memory is short. Then `out` is unchanged.
-
-    See Also
-    --------
-    matmul_precision : Set the precision of all products in a scope.
-
-    Notes
-    -----
-    Floating-point errors are reported as NumPy does (`numpy.errstate`): overflow for
-    an Inf in the result whose row and column are finite, invalid for a NaN whose row
-    and column hold none. See :doc:`/concepts/accumulation` for the order of the sums.
-
-    Examples
-    --------
-    >>> import numpy as np, tf32dtype as td
-    >>> a = np.array([[1.001, 2], [3, 4]], dtype=np.float32)
-    >>> td.matmul(a, a, precision="bf16")
-    array([[ 7., 10.],
-           [15., 22.]], dtype=float32)
-    >>> td.matmul(a, a, precision="tf32", dtype=np.float16)
-    array([[ 7.004, 10.   ],
-           [15.   , 22.   ]], dtype=float16)
-    """
+    """Compute `tf32dtype.matmul` without a bound."""
     refuse_unknown("matmul", options, ProductOptions)
     chosen = resolve(Settings(precision, **options))
     a, b = _operand(a), _operand(b)

@@ -197,7 +197,9 @@ def reached(
         before = into.get(key, (0, 0))
         into[key] = before[0] + calls, before[1] + adds
     exact = precisions.is_exact(settings.precision)
-    found = [_unchanged(*key, *size, settings.blas, exact) for key, size in others.items()]
+    found = [
+        _unchanged(*key, *size, settings.blas, exact) for key, size in others.items()
+    ]
     for one in not_reached(counts, settings.lapack):
         work = f"{one.kind} ({one.name})" if one.name else one.kind
         found.append(Unchanged(work, one.calls, None, one.seconds, one.remedy))
