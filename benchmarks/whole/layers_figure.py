@@ -19,7 +19,7 @@ LAYERS = (
     ("C", ["programs/blas, arithmetic", "cuda"]),
     ("", ["programs/hooks", "programs/call_sites"]),
     ("", ["tensor_core", "blocks"]),
-    ("", ["ufuncs", "matmul"]),
+    ("", ["ufuncs", "matmul", "exact"]),
     ("", ["formats"]),
     ("", ["runtime"]),
 )

@@ -2,8 +2,8 @@
  * the call may be stopped. Each thread does a few rows at a time.
  *
  * Sums first try twice float64's precision: a step's sum and its errors enter the
- * accumulator as two numbers, with a bound of what they lack. If the result depends on it,
- * or a sum is Inf or NaN, all terms are added one by one. */
+ * accumulator as two numbers, and there is a bound of the remaining error. If the result
+ * depends on this error, or a sum is Inf or NaN, all terms are added one by one. */
 #include "exact/sums.h"
 
 #include <math.h>
@@ -89,7 +89,7 @@ struct sums_call {
 struct rows {
     double numbers[TOGETHER * TERMS];
     struct tf_accumulator sums[TOGETHER];
-    double bounds[TOGETHER]; /* of what sums lack */
+    double bounds[TOGETHER]; /* of the errors of sums */
 };
 
 /* Adds a step of a row: one by one, or if `quickly` by its compensated sum. */

@@ -127,11 +127,17 @@ CALLS: dict[str, list[Call]] = {
         Call(lambda x: td.einsum("ij->ji", x)),
     ],
     "td.error_bound": [Call(lambda x, y: td.error_bound(x, y, unit="float32"), _PAIR)],
+    "td.exact_sum": [
+        Call(td.exact_sum),
+        Call(lambda x: td.exact_sum(x, 0, dtype=np.float64, rounding="toward_zero")),
+    ],
     "td.from_ml_dtypes": [Call(td.from_ml_dtypes)],
     "td.matmul": [
         Call(td.matmul, _PAIR),
         Call(lambda x, y: td.matmul(x, y, dtype=np.float32), _PAIR),
         Call(lambda x, y: td.matmul(x, y, dtype="bf16"), _PAIR),
+        Call(lambda x, y: td.matmul(x, y, precision="exact"), _PAIR),
+        Call(lambda x, y: td.matmul(x, y, precision="exact", bound=True), _PAIR),
         Call(lambda x: td.matmul(x, np.ones(32, np.float32))),
     ],
     "td.matmul_precision": [Call(_in_scope, _SQUARE)],

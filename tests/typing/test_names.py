@@ -39,6 +39,7 @@ ROWS = precisions()
                 [row[0] for row in ROWS]
                 + [row[1] for row in ROWS]
                 + [row[2] for row in ROWS]
+                + ["exact"]
             ),
         ),
         (tdt.Board, td.tensor_core.devices),

@@ -1,6 +1,6 @@
 """Includes and calls in src/ follow the layers, without circles.
 
-    runtime <- formats <- {ufuncs, matmul} <- {tensor_core, blocks} <- programs
+    runtime <- formats <- {ufuncs, matmul, exact} <- {tensor_core, blocks} <- programs
 
     programs: hooks <- call_sites <- blas <- arithmetic
 
@@ -25,6 +25,7 @@ LAYERS = {
     "formats": 1,
     "ufuncs": 2,
     "matmul": 2,
+    "exact": 2,
     "tensor_core": 3,
     "blocks": 3,
     "programs/hooks": 4,

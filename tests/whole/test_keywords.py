@@ -55,7 +55,9 @@ CALLS = {
     "matmul": (
         td.matmul,
         (X, X.T),
-        {"precision": None, "dtype": None, "out": None} | ROUNDING | DEVICE,
+        {"precision": None, "dtype": None, "out": None, "bound": False}
+        | ROUNDING
+        | DEVICE,
     ),
     "blocks.quantize": (
         td.blocks.quantize,

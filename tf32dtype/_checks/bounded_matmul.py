@@ -15,7 +15,13 @@ from .._base.wording import brief
 from .._formats.table import format_of_dtype, own_array
 from .._formats.typed import DTypeOf, Out, Scalar
 from .._matmul import matmul as product
-from .._matmul.precisions import PrecisionName, ProductOptions, Settings, is_exact
+from .._matmul.precisions import (
+    Float32PrecisionName,
+    PrecisionName,
+    ProductOptions,
+    Settings,
+    is_exact,
+)
 
 Array = NDArray[Any]
 
@@ -44,10 +50,21 @@ def matmul(
 ) -> NDArray[Scalar]: ...
 @overload
 def matmul(
+    a: NDArray[Scalar],
+    b: NDArray[Scalar],
+    *,
+    precision: Literal["exact"],
+    dtype: None = ...,
+    out: None = ...,
+    bound: Literal[False] = ...,
+    **options: Unpack[ProductOptions],
+) -> NDArray[Scalar]: ...
+@overload
+def matmul(
     a: ArrayLike,
     b: ArrayLike,
     *,
-    precision: PrecisionName,
+    precision: Float32PrecisionName,
     dtype: None = ...,
     out: None = ...,
     bound: Literal[False] = ...,
@@ -173,9 +190,8 @@ def matmul(
     array([[ 7.004, 10.   ],
            [15.   , 22.   ]], dtype=float16)
     >>> x = np.array([1e8, 1, -1e8], dtype=np.float32)
-    >>> y = np.ones(3, dtype=np.float32)
-    >>> x @ y, td.matmul(x, y, precision="exact")
-    (np.float32(0.0), np.float32(1.0))
+    >>> td.matmul(x, np.ones(3, dtype=np.float32), precision="exact")
+    np.float32(1.0)
     >>> c, bound = td.matmul(a, a, precision="bf16", bound=True)
     >>> bool((abs(c - a.astype(float) @ a.astype(float)) <= bound).all())
     True

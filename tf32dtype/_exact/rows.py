@@ -35,7 +35,7 @@ class Rows(NamedTuple):
     ratios: Array
     #: powers of two by which rows were divided; None: none
     exponents: Array | None
-    #: upper bounds of the norms of what rows lost; None: nothing
+    #: upper bounds of the norms of lost parts; None: no row lost anything
     lost: Array | None
     #: exponents e with magnitudes of at most 2^(e - 1)
     tops: Array
@@ -89,7 +89,7 @@ class Slices:
         self.parts: list[Array] = []
         #: the norms of the rows of each slice
         self.norms: list[Array] = []
-        #: the norms of what no slice has
+        #: the norms of the rest, which no slice has
         self.rests = rows.norms
         #: the largest norm of a slice's row in its unit
         self.most = 0.0

@@ -154,7 +154,7 @@ class _Product:
         return one[rows], two[columns]
 
     def _lost(self, rows: Any, columns: Any) -> Bounds:
-        """Return the bounds of what the rows of the operands lack."""
+        """Return bounds for the lost parts of the operands' rows."""
         x, y = self._x, self._y
         found = []
         if x.lost is not None:

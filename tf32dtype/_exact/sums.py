@@ -103,7 +103,7 @@ def exact_sum(
     >>> x.sum(), td.exact_sum(x)
     (np.float64(0.001), np.float64(1.001))
     >>> td.exact_sum(np.full((2, 3), 0.1, np.float32), axis=1, rounding="toward_zero")
-    array([0.3, 0.3], dtype=float32)
+    array([0.29999998, 0.29999998], dtype=float32)
     """
     array = own_array(x)
     if not is_exactly_readable(array.dtype) or array.dtype.kind in "biu":

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ..tensor_core.models import Instruction, Model
 
 #: Presets, their short names, and the formats that operands are rounded to.
-PrecisionName = Literal[
+Float32PrecisionName = Literal[
     "F32_F32_F32",
     "TF32_TF32_F32",
     "TF32_TF32_F32_X3",
@@ -58,8 +58,9 @@ PrecisionName = Literal[
     "float16",
     "float8_e4m3fn",
     "float8_e5m2",
-    "exact",
 ]
+#: The names of all precisions. "exact" is the only one that is not only for float32.
+PrecisionName = Literal[Float32PrecisionName, "exact"]
 Scale = Literal["tensor", "row"]
 SpecialValues = Literal["propagate", "saturate"]
 

@@ -127,12 +127,14 @@ class matmul_precision(Scope):
     ----------
     precision : str or None
         A preset's name or its short name: "F32_F32_F32" or "f32", "TF32_TF32_F32" or
-        "tf32", "BF16_BF16_F32_X9" or "bf16x9", ... With None, NumPy computes as usual,
-        also inside another scope.
-    rounding : {"ties_to_even", "ties_to_away", "toward_zero"}, optional
+        "tf32", "BF16_BF16_F32_X9" or "bf16x9", ... "exact" means that each result is
+        the exact sum of the products, rounded once, for float32, float64, complex64 and
+        complex128. With None, NumPy computes as usual, also inside another scope.
+    rounding : {"ties_to_even", "ties_to_away", "toward_zero", ...}, optional
         How "tf32" rounds the operands. The default is ties to even. With `device`, the
         default is the rounding of the vendor's library: "ties_to_away" on NVIDIA,
-        "toward_zero" on AMD.
+        "toward_zero" on AMD. For "exact", the direction in which results are rounded,
+        also "toward_positive" or "toward_negative".
     scale : {"tensor", "row"}
         How operands are scaled for "fp8_e4m3" and "fp8_e5m2": "tensor" uses one scale
         per matrix, "row" one per row of the first operand and one per column of the
@@ -152,7 +154,7 @@ class matmul_precision(Scope):
         float64 products.
     blas : bool
         Whether the precision also applies to all BLAS calls of the process: those of
-        SciPy, scikit-learn, PyTorch, NumPy's methods, ... (on Linux).
+        SciPy, scikit-learn, PyTorch, NumPy's methods, ... (on Linux). Not for "exact".
     dots : bool
         Whether the precision applies to products whose result is one number: dot
         products and norms. The default is ``not blas``.

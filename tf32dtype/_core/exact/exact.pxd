@@ -27,10 +27,7 @@ cdef extern from "exact/sums.h" nogil:
 
 cdef extern from "exact/kernels.h" nogil:
     struct tf_row_facts:
-        double norm
-        double unit
-        double largest
-        int special
+        pass
     struct tf_row_of_sums:
         size_t n
         const double *terms

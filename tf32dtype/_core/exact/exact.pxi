@@ -112,6 +112,7 @@ def exact_load(cnp.ndarray x):
 
 _FACTS = np.dtype([("norm", "f8"), ("unit", "f8"), ("largest", "f8"), ("special", "i4")],
                   align=True)
+assert _FACTS.itemsize == sizeof(tf_row_facts)
 
 
 def exact_slice(rest, slice, exponents):
