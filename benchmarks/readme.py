@@ -264,9 +264,7 @@ DOCUMENTS = {
         "accuracy_length": accuracy_length.block,
     },
     "docs/benchmarks/advice.md": {"culprits": culprits.block},
-    "docs/concepts/exact_products.md": {
-        "exact_applications": exact_applications.block
-    },
+    "docs/concepts/exact_products.md": {"exact_applications": exact_applications.block},
     "docs/reference/platforms.md": {"instructions": instructions.block},
 }
 

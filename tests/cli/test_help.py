@@ -87,7 +87,7 @@ def test_options_are_in_groups(command):
     assert groups["positional arguments"] == []
     assert {title for title, actions in groups.items() if actions} <= {
         *("options", "Input", "Program", "Result", "Precision", "Scope", "Search"),
-        "Output",
+        *("PyTorch", "Output"),
     }
 
 

@@ -102,7 +102,13 @@ def test_nothing_else_is_found(errors: set[Place]) -> None:
 OTHERS = (
     "tf32dtype.cuda.",
     "tf32dtype.interop.arrow",
+    "tf32dtype.interop.torch.hook.",
+    "tf32dtype.interop.torch.layer_report.recording.",
     "tf32dtype.interop.torch.layers.",
+    "tf32dtype.interop.torch.plan.apply.",
+    "tf32dtype.interop.torch.plan.items.",
+    "tf32dtype.interop.torch.plan.trials.",
+    "tf32dtype.interop.torch.precision.warn_unreached",
     "tf32dtype.interop.torch.Embedding",
     "tf32dtype.interop.torch.LayerNorm",
     "tf32dtype.interop.torch.Linear",

@@ -51,7 +51,7 @@ def add_torch(parser: ArgumentParser) -> None:
     }
     add_options(group, options)
     options = {
-        option: f"with --torch, round {what} to this format (default: that of"
+        option: f"round {what} to this format, with --torch (default: that of"
         " --precision)"
         for option, what in _ROLES.items()
     }

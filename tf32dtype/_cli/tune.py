@@ -85,7 +85,7 @@ def _add_options(parser: ArgumentParser) -> None:
         "--torch": "choose formats of the layers of PyTorch models, among --precisions"
         f" (then by default: {TORCH_PRECISIONS}), which may be block formats (default:"
         " call sites)",
-        "--device NAME": "with --torch, add as the tensor core of a device does"
+        "--device NAME": "add as the tensor core of a device does, with --torch"
         " (default: none)",
     }
     add_options(parser.add_argument_group("Precision"), options)

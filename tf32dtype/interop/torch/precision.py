@@ -110,6 +110,8 @@ class matmul_precision(Scope):
 
     calls: Counter[str]
     unreached: Counter[tuple[str, str]]
+    recipe: Recipe
+    warns: bool
 
     @shows(Formats, Defaults)
     def __init__(
