@@ -45,7 +45,7 @@ static void lanes(const float *restrict a, const float *restrict b, size_t depth
 extern tf_dot_fn TF_PLAIN_NAME(tf_dot_singles);
 
 INSTANCE(bf16, BF16)
-#if !defined(__AVX512F__)
+#if defined(__AVX2__) && !defined(__AVX512F__)
 INSTANCE(any_bytes, BYTES)
 INSTANCE(finite_bytes, FINITE)
 #define HAS_BYTES

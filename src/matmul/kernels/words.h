@@ -8,7 +8,7 @@
 #include "matmul/kernels/micro_tile.h"
 #include "runtime/kernels/byte_lookup.h"
 
-#if defined(__AVX2__) && defined(__FMA__)
+#if (defined(__AVX2__) && defined(__FMA__)) || defined(__aarch64__)
 
 /* The items of a word. BYTES are looked up in whole tables. HALVED are bytes that are looked
  * up in half a table and then get their sign. FINITE are bytes that are converted by
@@ -23,7 +23,8 @@ TF_INLINE int size_of(enum width width)
 }
 
 typedef uint32_t words __attribute__((vector_size(4 * WIDTH)));
-typedef long long items __attribute__((vector_size(4 * WIDTH))); /* as intrinsics have */
+typedef long long items /* as intrinsics have */
+    __attribute__((vector_size(4 * WIDTH), may_alias));
 
 TF_INLINE vector lower_half(items x) { return (vector)((words)x << 16); }
 TF_INLINE vector upper_half(items x) { return (vector)((words)x & TF_UPPER_HALF); }
@@ -243,6 +244,37 @@ TF_INLINE __m256 add_products_of_words(const struct reading *reading, __m256i a,
         sums = _mm256_fmadd_ps(_mm256_cvtepi32_ps(products[i]), scales[i], sums);
     }
     return sums;
+}
+
+#elif defined(__aarch64__)
+
+/* Only for items of two and four bytes: lines of bytes are converted to numbers first. */
+struct reading {
+    words used;
+};
+
+/* Nothing: NaN and Inf are converted like other numbers. */
+struct seen {
+    int nothing;
+};
+
+TF_INLINE struct reading begin_reading(enum width width, const struct tf_byte_table *table,
+                                       uint32_t used)
+{
+    (void)width, (void)table;
+    return (struct reading){(words){0} + used};
+}
+
+TF_INLINE struct seen seen_nothing(void) { return (struct seen){0}; }
+
+/* Writes the numbers of 4 words: the first of each word to out[0], and the second of BF16 to
+ * out[1]. */
+TF_INLINE void numbers_of_words(enum width width, const struct reading *reading, items x,
+                                struct seen *seen, vector out[MOST])
+{
+    (void)seen;
+    out[0] = width == BF16 ? lower_half(x) : (vector)((words)x & reading->used);
+    out[1] = upper_half(x);
 }
 
 #endif

@@ -1,35 +1,40 @@
-/* Chains along lines of memory in vectors of eight: the loops of dot_chains.h without AVX-512. The
- * preconditions are those that dot.c lists.
+/* Chains along lines of memory in vectors of eight with AVX2, or of four with NEON: the loops
+ * of dot_chains.h without AVX-512. The preconditions are those that dot.c lists.
  *
  * The first step reads BLOCK bytes of each line and transposes them: the buffer then has
  * words of the same k next to each other. The second step advances all chains by these k.
- * The first step finishes 8 lines before it reads the next 8, since lines whose distance
- * is a power of two share few sets of L1. Pairs of lines of bfloat16, or of floats with
- * exact products, take a single step if they are whole pieces. */
-#ifndef TF32DTYPE_MATMUL_KERNELS_DOT_AVX2_H
-#define TF32DTYPE_MATMUL_KERNELS_DOT_AVX2_H
+ * The first step finishes the lines of a vector before it reads the next ones, since lines
+ * whose distance is a power of two share few sets of L1. With AVX2, pairs of lines of
+ * bfloat16, or of floats with exact products, take a single step if they are whole pieces. */
+#ifndef TF32DTYPE_MATMUL_KERNELS_DOT_LINES_H
+#define TF32DTYPE_MATMUL_KERNELS_DOT_LINES_H
 
 #include "matmul/kernels/transpose.h"
 #include "runtime/sizes.h"
 
 enum {
-    LANES = 8,
+    LANES = WIDTH,
     GROUPS = TF_DOT_LINES / LANES,
-    PIECE = 32, /* bytes of a line */
+    PIECE = 4 * WIDTH, /* bytes of a line */
+    CACHE_LINE = 64,
     BLOCK = 256,
     WORDS = BLOCK / 4,
     AHEAD = 2 * BLOCK, /* distance of prefetches */
+    SHARE = PIECE * LANES / CACHE_LINE, /* lines that are prefetched with a piece */
 };
 
 /* The words of a block: the first words of all lines, then the second words, and so on. */
-typedef __m256i buffer[WORDS][GROUPS];
+typedef items buffer[WORDS][GROUPS];
+
+typedef uint16_t pairs __attribute__((vector_size(4 * WIDTH)));
 
 /* -- words of lines side by side ----------------------------------------------------- */
 
-/* Transposes a piece of eight lines: writes a vector for each of its 8 words. */
+/* Transposes a piece of the lines of a vector: writes a vector for each of its words. */
 TF_INLINE void load_piece(const char *const lines[LANES], size_t at,
-                          __m256i (*out)[GROUPS])
+                          items (*out)[GROUPS])
 {
+#if defined(__AVX2__)
     __m256i x[2][4];
     UNROLLED for (int i = 0; i < 4; i++) {
         const __m128i *first = (const void *)(lines[i] + at);
@@ -51,6 +56,20 @@ TF_INLINE void load_piece(const char *const lines[LANES], size_t at,
             out[half * 4 + 2 * i + 1][0] = _mm256_unpackhi_epi64(y[i], y[i + 2]);
         }
     }
+#else
+    int32x4_t x[4], y[4];
+    UNROLLED for (int i = 0; i < 4; i++) {
+        x[i] = vreinterpretq_s32_s8(vld1q_s8((const int8_t *)lines[i] + at));
+    }
+    UNROLLED for (int i = 0; i < 4; i += 2) {
+        y[i] = vzip1q_s32(x[i / 2], x[i / 2 + 2]);
+        y[i + 1] = vzip2q_s32(x[i / 2], x[i / 2 + 2]);
+    }
+    UNROLLED for (int i = 0; i < 2; i++) {
+        out[2 * i][0] = (items)vzip1q_s32(y[i], y[i + 2]);
+        out[2 * i + 1][0] = (items)vzip2q_s32(y[i], y[i + 2]);
+    }
+#endif
 }
 
 /* Transposes `size` bytes of some groups of lines, at most BLOCK. If `size` ends within a
@@ -61,10 +80,10 @@ static void fill(const char *const *lines, size_t groups, size_t at, size_t size
     char copies[TF_DOT_LINES][BLOCK];
     const char *places[TF_DOT_LINES];
     if (size % PIECE) {
+        const pairs fillers = (pairs){0} + filler;
         for (size_t i = 0; i < groups * LANES; i++) {
             for (size_t piece = 0; piece < size; piece += PIECE) {
-                _mm256_storeu_si256((__m256i *)(void *)(copies[i] + piece),
-                                    _mm256_set1_epi16((short)filler));
+                memcpy(copies[i] + piece, &fillers, sizeof fillers);
             }
             memcpy(copies[i], lines[i] + at, size);
             places[i] = copies[i];
@@ -75,12 +94,12 @@ static void fill(const char *const *lines, size_t groups, size_t at, size_t size
     for (size_t g = 0; g < groups; g++, lines += LANES) {
         for (size_t piece = 0; piece < size; piece += PIECE) {
             /* Processors do not prefetch so many lines by themselves. */
-            UNROLLED for (size_t i = 0; i < LANES / 2; i++) {
-                const size_t line = i + piece % 64 / PIECE * (LANES / 2);
-                _mm_prefetch(lines[line] + at + piece / 64 * 64 + AHEAD, _MM_HINT_T0);
+            UNROLLED for (size_t i = 0; i < SHARE; i++) {
+                const size_t line = i + piece % CACHE_LINE / PIECE * SHARE;
+                __builtin_prefetch(lines[line] + at + piece / CACHE_LINE * CACHE_LINE +
+                                   AHEAD);
             }
-            load_piece(lines, at + piece,
-                       (__m256i (*)[GROUPS])(out[piece / 4] + g));
+            load_piece(lines, at + piece, (items (*)[GROUPS])(out[piece / 4] + g));
         }
     }
 }
@@ -94,32 +113,33 @@ enum other { NUMBERS, THEMSELVES, LINES };
 TF_INLINE void advance(enum width width, enum other other, int groups,
                        const struct reading *reading, buffer a, buffer b,
                        const float *numbers, size_t count, struct seen seen[GROUPS],
-                       __m256 *restrict sums)
+                       vector *restrict sums)
 {
     const size_t each = (size_t)(4 / size_of(width));
-    __m256 chains[GROUPS];
+    vector chains[GROUPS];
     UNROLLED for (int g = 0; g < groups; g++) {
         chains[g] = sums[g];
     }
     for (size_t k = 0, w = 0; k < count; k += each, w++) {
         UNROLLED for (int g = 0; g < groups; g++) {
-            __m256 x[MOST], y[MOST];
+            vector x[MOST], y[MOST];
+#if defined(__AVX2__)
             if (width == FINITE && other != NUMBERS) {
                 chains[g] = add_products_of_words(reading, a[w][g],
                                                   other == LINES ? b[w][g] : a[w][g],
                                                   &seen[g], chains[g]);
                 continue;
             }
+#endif
             numbers_of_words(width, reading, a[w][g], &seen[g], x);
             if (other == LINES) {
                 numbers_of_words(width, reading, b[w][g], &seen[g], y);
             }
             UNROLLED for (size_t i = 0; i < each; i++) {
-                const __m256 factor = other == NUMBERS
-                                          ? _mm256_broadcast_ss(numbers + k + i)
+                const vector factor = other == NUMBERS      ? BROADCAST(numbers[k + i])
                                       : other == THEMSELVES ? x[i]
                                                             : y[i];
-                chains[g] = _mm256_fmadd_ps(x[i], factor, chains[g]);
+                chains[g] = FMA(x[i], factor, chains[g]);
             }
         }
     }
@@ -139,10 +159,10 @@ TF_INLINE int chain(enum width width, enum other other, int groups,
     const size_t itemsize = (size_t)size_of(width), size = depth * itemsize;
     const struct reading reading = begin_reading(width, in->table, in->used);
     buffer a, b;
-    __m256 chains[GROUPS];
+    vector chains[GROUPS];
     struct seen seen[GROUPS];
     UNROLLED for (int g = 0; g < groups; g++) {
-        chains[g] = _mm256_setzero_ps();
+        chains[g] = BROADCAST(0.0f);
         seen[g] = seen_nothing();
     }
     for (size_t at = 0; at < size; at += BLOCK) {
@@ -156,6 +176,7 @@ TF_INLINE int chain(enum width width, enum other other, int groups,
         advance(width, other, groups, &reading, a, b, numbers, count, seen, chains);
     }
     UNROLLED for (int g = 0; g < groups; g++) {
+#if defined(__AVX2__)
         if (width == FINITE) {
             if (other != NUMBERS) {
                 chains[g] = _mm256_mul_ps(chains[g], reading.product);
@@ -168,7 +189,8 @@ TF_INLINE int chain(enum width width, enum other other, int groups,
             chains[g] = _mm256_blendv_ps(_mm256_set1_ps(NAN), chains[g],
                                          _mm256_castsi256_ps(is_number));
         }
-        _mm256_storeu_ps(sums + g * LANES, chains[g]);
+#endif
+        STORE(sums + g * LANES, chains[g]);
     }
     return 1;
 }
@@ -180,6 +202,8 @@ TF_INLINE void any_chain(enum width width, enum other other, int groups,
         chain(WITH_INF, other, groups, in, depth, sums);
     }
 }
+
+#if defined(__AVX2__)
 
 /* -- pairs of lines in a single step --------------------------------------------------- */
 
@@ -261,14 +285,18 @@ TF_INLINE int are_pairs(enum width width, const struct tf_dot_operands *in, size
            (width == BF16 || (width == SINGLES && !(in->used & ~twelve_bits)));
 }
 
+#endif
+
 TF_INLINE void chains_of(enum width width, int groups, const struct tf_dot_operands *in,
                          size_t depth, float *sums)
 {
     if (in->numbers) {
         any_chain(width, NUMBERS, groups, in, depth, sums);
+#if defined(__AVX2__)
     } else if (are_pairs(width, in, depth) &&
                chains_of_pairs(width, groups, in, depth * (size_t)size_of(width), sums)) {
         return;
+#endif
     } else if (in->a == in->b) {
         any_chain(width, THEMSELVES, groups, in, depth, sums);
     } else {
