@@ -37,8 +37,6 @@ class Rows(NamedTuple):
     exponents: Array | None
     #: upper bounds of the norms of lost parts; None: no row lost anything
     lost: Array | None
-    #: exponents e with magnitudes of at most 2^(e - 1)
-    tops: Array
     #: whether a row has special values; None: none has
     special: Array | None
 
@@ -68,8 +66,7 @@ class Rows(NamedTuple):
         if lost is not None:
             norms += lost
             ratios[lost > 0] = np.inf
-        tops = np.frexp(facts["largest"])[1].astype(np.int64) + 1
-        return cls(given, values, norms, ratios, exponents, lost, tops, special)
+        return cls(given, values, norms, ratios, exponents, lost, special)
 
     @property
     def k(self) -> int:
@@ -77,25 +74,40 @@ class Rows(NamedTuple):
         return int(self.values.shape[1])
 
 
+#: The k of a block, and the most blocks: shorter sums allow slices with more bits.
+_DEPTH, _MOST_BLOCKS = 1024, 8
+
+
 class Slices:
     """Rows as sums of slices with few bits, whose products are exact.
 
-    Slice s of a row, counted from 1, has multiples of 2^(top - s * bits), of magnitudes
-    of at most 2^(top - 1 - (s - 1) * bits).
+    Each row is cut into blocks along k. Slice s of a block, counted from 1, has
+    multiples of 2^(top - s * bits), of magnitudes of at most 2^(top - 1 - (s - 1) *
+    bits).
     """
 
-    def __init__(self, rows: Rows, bits: int) -> None:
-        self.bits = bits
+    def __init__(self, rows: Rows, bits: int | None = None) -> None:
+        k = rows.k
+        self.blocks = min(-(-max(k, 1) // _DEPTH), _MOST_BLOCKS)
+        #: the k of a block
+        self.depth = -(-k // self.blocks)
+        missing = self.blocks * self.depth - k
+        whole = np.pad(rows.values, ((0, 0), (0, missing))) if missing else rows.values
+        self._rest, facts = _core.exact_load(whole.reshape(-1, self.depth))
+        self._tops = np.frexp(facts["largest"])[1].astype(np.int64) + 1
+        self._scale = np.where(rows.norms > 0, rows.norms, 1.0)
+        #: the largest norm of a block in units of 2^top
+        self.density = float(np.ldexp(facts["norm"], -self._tops).max(initial=0))
+        #: the bits of a slice
+        self.bits = bits or 0
+        #: the slices, each with rows of all blocks
         self.parts: list[Array] = []
         #: the norms of the rows of each slice
         self.norms: list[Array] = []
         #: the norms of the rest, which no slice has
         self.rests = rows.norms
-        #: the largest norm of a slice's row in its unit
+        #: the largest norm of a slice's block in its unit
         self.most = 0.0
-        self._rest = rows.values.copy()
-        self._tops = rows.tops
-        self._scale = np.where(rows.norms > 0, rows.norms, 1.0)
 
     def share(self, number: int) -> float:
         """Return the largest norm of a slice, relative to the norm of its row."""
@@ -107,11 +119,17 @@ class Slices:
             exponents = self._tops - (len(self.parts) + 1) * self.bits
             part = np.empty_like(self._rest)
             norms = _core.exact_slice(self._rest, part, exponents)
-            self.parts.append(part)
-            self.norms.append(norms[:, 0].copy())
-            self.rests = norms[:, 1].copy()
-            counts = np.ldexp(self.norms[-1], -exponents)
-            self.most = max(self.most, float(counts.max(initial=0.0)))
+            counts = np.ldexp(norms[:, 0], -exponents)
+            self.most = max(self.most, float(counts.max(initial=0)))
+            squares = (norms**2).reshape(-1, self.blocks, 2).sum(1) * (1 + 2.0**-40)
+            whole, self.rests = np.sqrt(squares).T.copy()
+            self.parts.append(part.reshape(-1, self.blocks * self.depth))
+            self.norms.append(whole)
+
+    def products_are_exact(self, other: Slices) -> bool:
+        """Return whether all products of slices are sums of integers up to 2^53."""
+        bits = most_bits(self.depth)
+        return self.bits <= bits or self.most * other.most <= 2.0**53
 
 
 def most_bits(k: int) -> int:
@@ -122,15 +140,12 @@ def most_bits(k: int) -> int:
     return (55 - math.ceil(math.log2(max(k, 1)))) // 2
 
 
-def likely_bits(x: Rows, y: Rows) -> int:
+def likely_bits(one: Slices, other: Slices) -> int:
     """Return the bits for which products of slices are exact for ordinary numbers.
 
     The bound is the product of the norms. Numbers of slices after the first one are
     usually spread evenly: their norm is sqrt(k / 12) * 2^bits.
     """
-    even = 0.31 * math.sqrt(max(x.k, 1))
-    norms = (
-        max(float(np.ldexp(rows.norms, -rows.tops).max(initial=0.0)), even)
-        for rows in (x, y)
-    )
-    return max(most_bits(x.k), int((53 - math.log2(math.prod(norms))) / 2))
+    even = 0.31 * math.sqrt(max(one.depth, 1))
+    norms = max(one.density, even) * max(other.density, even)
+    return max(most_bits(one.depth), int((53 - math.log2(norms)) / 2))

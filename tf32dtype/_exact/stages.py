@@ -12,6 +12,7 @@ stages compute.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -24,19 +25,21 @@ Array = NDArray[Any]
 #: A number for each row and for each column. Their products bound the elements.
 Bound = tuple[Array, Array]
 Bounds = list[Bound]
+#: A slice of the first operand and one of the second.
+Pair = tuple[int, int]
 
 _ALL = slice(None)
 #: Products of fewer multiply-adds are exact sums at once, which take less time.
 _FEW = 1 << 13
 #: Products with at most so many rows or columns are dot products: slices take longer.
 _NARROW = 4
-#: Elements of a tile of the result in the first stage, and with slices.
-_TILE, _SLICED_TILE = 1 << 19, 1 << 17
+#: Elements of a tile of the result; with slices, of a tile and a block of k.
+_TILE = 1 << 19
 #: Rows of a tile, at least: fewer rows make slow products.
 _LEAST_HEIGHT = 64
 #: The share of undecided elements above which slices are faster than dot products, and
 #: above which further slices are faster than exact sums.
-_MANY, _SOME = 1 / 8, 1 / 50
+_MANY, _SOME = 1 / 4, 1 / 50
 #: Products of slices that are added at each step: those above this share of the norms.
 _STEPS = (2.0**-60, 2.0**-80, 2.0**-100, 2.0**-120, 2.0**-140)
 _MOST_SLICES = 8
@@ -107,6 +110,7 @@ class _Product:
     def __init__(self, x: Rows, y: Rows, out: Array, rounding: int) -> None:
         self._x, self._y, self._out, self._rounding = x, y, out, rounding
         self._slices: tuple[Slices, Slices] | None = None
+        self._buffer = np.empty(0)
 
     def compute(self) -> None:
         """Compute all elements."""
@@ -225,22 +229,24 @@ class _Product:
 
     def _sliced(self, rows: slice, wanted: Array) -> None:
         """Compute the wanted elements of some rows by products of slices."""
-        height = max(_SLICED_TILE // wanted.shape[1], _LEAST_HEIGHT)
+        blocks = self._cut(_STEPS[0])[0].blocks
+        height = max(2 * _TILE // blocks // wanted.shape[1], _LEAST_HEIGHT)
         for top in range(rows.start, rows.stop, height):
             part = slice(top, min(top + height, rows.stop))
             first = top - rows.start
             self._sliced_tile(part, wanted[first : first + height])
 
     def _sliced_tile(self, rows: slice, wanted: Array) -> None:
-        terms = np.empty((_MOST_SLICES**2, *wanted.shape))
         results = np.empty(wanted.shape, self._out.dtype)
         ratios = np.full(wanted.shape[0], np.inf), np.full(wanted.shape[1], np.inf)
-        known: set[tuple[int, int]] = set()
+        known: list[Pair] = []
         for number, smallest in enumerate(_STEPS):
-            if not self._multiply_slices(smallest, rows, terms, known):
+            before = len(known)
+            terms = self._multiply_slices(smallest, rows, known)
+            if number and len(known) == before:
                 continue
             undecided, _ = self._round(
-                terms[: len(known)],
+                terms,
                 self._rest_bounds(known, rows) + self._lost(rows, _ALL),
                 ratios,
                 self._exponents(rows, _ALL),
@@ -256,26 +262,46 @@ class _Product:
         self._few(rows, wanted)
 
     def _multiply_slices(
-        self, smallest: float, rows: slice, terms: Array, known: set[tuple[int, int]]
-    ) -> bool:
-        """Add terms: the products of slices above a share of the norms' product.
+        self, smallest: float, rows: slice, known: list[Pair]
+    ) -> Array:
+        """Return the products of slices above a share of the norms' product.
 
-        Return whether there were any.
+        Those of the pairs in `known` are the first ones of the buffer already; the
+        other pairs are added.
         """
-        before, count = self._slices, len(known)
+        before = self._slices
         one, other = self._cut(smallest)
-        if self._slices is not before:  # other slices than those of the known terms
+        if self._slices is not before:  # other slices than those of the known pairs
             known.clear()
         places = [
             (s, t) for s in range(len(one.parts)) for t in range(len(other.parts))
         ]
         shares = {(s, t): one.share(s) * other.share(t) for s, t in places}
-        for s, t in sorted(places, key=lambda place: -shares[place]):
-            if shares[s, t] > smallest and (s, t) not in known:
-                out = terms[len(known)]
-                _core.float64_matmul(one.parts[s][rows], other.parts[t].T, out)
-                known.add((s, t))
-        return count == 0 or len(known) > count
+        new = [pair for pair in places if shares[pair] > smallest and pair not in known]
+        new = sorted(new, key=lambda pair: -shares[pair]) or (
+            places[:1] if not known else []
+        )
+        blocks, depth = one.blocks, one.depth
+        shape = rows.stop - rows.start, self._out.shape[1]
+        first = len(known) * blocks
+        terms = self._room((len(known) + len(new)) * blocks, shape, first)
+        for number, (s, t) in enumerate(new):
+            x, y = one.parts[s][rows], other.parts[t]
+            for block in range(blocks):
+                part = slice(block * depth, (block + 1) * depth)
+                out = terms[first + number * blocks + block]
+                _core.float64_matmul(x[:, part], y[:, part].T, out)
+        known += new
+        return terms
+
+    def _room(self, count: int, shape: tuple[int, int], kept: int) -> Array:
+        """Return a buffer of matrices, which keeps the first ones of the last call."""
+        size = math.prod(shape)
+        if count * size > self._buffer.size:
+            buffer = np.empty(count * size)
+            buffer[: kept * size] = self._buffer[: kept * size]
+            self._buffer = buffer
+        return self._buffer[: count * size].reshape(count, *shape)
 
     def _cut(self, smallest: float) -> tuple[Slices, Slices]:
         """Return slices, so many that their rests are below a share of the rows.
@@ -283,18 +309,20 @@ class _Product:
         They have fewer bits if the likely number of bits does not make all products
         exact.
         """
-        most = most_bits(self._x.k)
-        bits = likely_bits(self._x, self._y)
-        while True:
-            found = self._slices or (Slices(self._x, bits), Slices(self._y, bits))
-            for slices in found:
+        if self._slices is None:
+            found = Slices(self._x), Slices(self._y)
+            found[0].bits = found[1].bits = likely_bits(*found)
+            self._slices = found
+        for slices in self._slices:
+            slices.cut_until(smallest, _MOST_SLICES)
+        if not self._slices[0].products_are_exact(self._slices[1]):
+            bits = most_bits(self._slices[0].depth)
+            self._slices = Slices(self._x, bits), Slices(self._y, bits)
+            for slices in self._slices:
                 slices.cut_until(smallest, _MOST_SLICES)
-            if found[0].bits <= most or found[0].most * found[1].most <= 2.0**53:
-                self._slices = found
-                return found
-            self._slices, bits = None, most
+        return self._slices
 
-    def _rest_bounds(self, known: set[tuple[int, int]], rows: slice) -> Bounds:
+    def _rest_bounds(self, known: list[Pair], rows: slice) -> Bounds:
         """Return the bounds of products that are not among the known terms."""
         assert self._slices is not None
         one, other = self._slices
