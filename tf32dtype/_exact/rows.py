@@ -41,9 +41,9 @@ class Rows(NamedTuple):
     special: Array | None
 
     @classmethod
-    def of(cls, matrix: Array) -> Self:
-        """Describe the rows of a matrix of float32 or float64."""
-        given, facts = _core.exact_load(matrix)
+    def of(cls, matrix: Array, out: Array | None = None) -> Self:
+        """Describe the rows of a matrix of float32 or float64; write them to `out`."""
+        given, facts = _core.exact_load(matrix, out)
         values, special = given, None
         if facts["special"].any():
             special = facts["special"] != 0

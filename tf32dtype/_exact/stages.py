@@ -64,8 +64,13 @@ def multiply_rows(x: Array, y: Array, dtype: np.dtype[Any], rounding: int) -> Ar
     if is_small or not rounds_as_usual():
         every = np.stack(np.divmod(np.arange(result.size), len(y)), axis=1)
         return multiply_pairs(x, y, dtype, rounding, every).reshape(result.shape)
+    # One block of memory: the C library keeps it for the next call, but not several.
+    tile = min(len(x), max(_TILE // len(y), _LEAST_HEIGHT))
+    room = np.empty(x.size + y.size + tile * len(y))
+    one, other, rest = np.split(room, [x.size, x.size + y.size])
     with np.errstate(all="ignore"):
-        _Product(Rows.of(x), Rows.of(y), result, rounding).compute()
+        rows = Rows.of(x, one.reshape(x.shape)), Rows.of(y, other.reshape(y.shape))
+        _Product(*rows, result, rounding).compute(rest.reshape(tile, -1))
     return result
 
 
@@ -112,15 +117,15 @@ class _Product:
         self._slices: tuple[Slices, Slices] | None = None
         self._buffer = np.empty(0)
 
-    def compute(self) -> None:
-        """Compute all elements."""
+    def compute(self, room: Array) -> None:
+        """Compute all elements; `room` is memory for the sums of a tile."""
         x, y = self._x, self._y
         m, n = self._out.shape
         is_exact = x.ratios.max() * y.ratios.max() <= 2.0**53
         if self._out.dtype == np.float32 or is_exact:
-            height = max(_TILE // n, _LEAST_HEIGHT)
-            for top in range(0, m, height):
-                self._first_stage(slice(top, min(top + height, m)))
+            for top in range(0, m, len(room)):
+                rows = slice(top, min(top + len(room), m))
+                self._first_stage(rows, room[None, : rows.stop - top])
         else:
             self._sliced(slice(0, m), np.ones((m, n), bool))
         self._add_special()
@@ -169,9 +174,8 @@ class _Product:
 
     # -- float64 products --------------------------------------------------------------
 
-    def _first_stage(self, rows: slice) -> None:
+    def _first_stage(self, rows: slice, sums: Array) -> None:
         x, y = self._x, self._y
-        sums = np.empty((1, rows.stop - rows.start, len(y.values)))
         _core.float64_matmul(x.values[rows], y.values.T, sums[0])
         bounds = [(x.norms[rows] * float64_error(x.k), y.norms)]
         undecided, count = self._round(

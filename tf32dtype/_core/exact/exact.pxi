@@ -93,13 +93,15 @@ def exact_sums(x, out, int rounding):
         raise_failure()
 
 
-def exact_load(cnp.ndarray x):
+def exact_load(x, out=None):
     """Return the rows of a matrix of float32 or float64 as float64, and their facts.
 
+    The rows are written to `out`, or to a new array.
     The facts are an array of structures with an element for each row: see `struct
     tf_row_facts`."""
     cdef tf_exact_matrix given = matrix_of_numbers(x)
-    rows, found = np.empty(np.shape(x)), np.empty(given.m, _FACTS)
+    rows = np.empty(np.shape(x)) if out is None else out
+    found = np.empty(given.m, _FACTS)
     cdef double *values = doubles_of(rows, np.shape(x))
     cdef tf_row_facts *facts = <tf_row_facts *>cnp.PyArray_DATA(<cnp.ndarray>found)
     cdef int failed
