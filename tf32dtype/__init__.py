@@ -47,7 +47,7 @@ from .interop.lazy_modules import attribute as _attribute  # noqa: E402
 from .interop.lazy_modules import submodule as _submodule  # noqa: E402
 
 if _typing.TYPE_CHECKING:
-    from . import blocks, hdf5, safetensors, tensor_core, testing
+    from . import blocks, hdf5, linalg, safetensors, tensor_core, testing
     from . import cuda as cuda
     from . import typing as typing
     from ._checks.bounded_matmul import matmul
@@ -115,6 +115,7 @@ __all__ = [
     "hdf5",
     "interop",
     "isa",
+    "linalg",
     "load",
     "matmul",
     "matmul_precision",
@@ -141,6 +142,7 @@ _MODULES = (
     "blocks",
     "cuda",
     "hdf5",
+    "linalg",
     "safetensors",
     "tensor_core",
     "testing",

@@ -1,0 +1,1 @@
+"""Factorizations in reduced precision, and solutions with a certificate."""

@@ -1,0 +1,109 @@
+"""Iterative refinement: corrections by factors, from exact residuals.
+
+Carson and Higham, "Accelerating the solution of linear systems by iterative refinement
+in three precisions", SIAM J. Sci. Comput. 40(2), 2018.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .backward_error import BackwardError, System
+from .factors import Factors
+from .gmres import exact, gmres
+from .scaling import exponents
+
+Array = NDArray[Any]
+
+#: Returns corrections for residuals, and the number of solutions with the factors for
+#: each column. Its second argument is True for columns that need a correction.
+Correct = Callable[[Array, Array], tuple[Array, Array]]
+
+#: The residual at which GMRES ends, relative to the right side. Smaller ones save few
+#: steps of refinement.
+_GMRES_TOLERANCE = 1e-6
+
+
+class Refined(NamedTuple):
+    """Solutions, and facts about each column of them."""
+
+    x: Array
+    errors: BackwardError
+    #: the number of solutions with the factors
+    iterations: Array
+
+
+def refine(
+    system: System,
+    correct: Correct,
+    dtype: np.dtype[Any],
+    tolerance: float,
+    most: int,
+) -> Refined:
+    """Refine solutions from zero until their normwise errors are small.
+
+    A column ends at the tolerance, at a step that makes its error no smaller, or at the
+    largest number of solutions with the factors. Its solution is the best one so far.
+    """
+    stack, n = system.whole.shape[:-2], system.whole.shape[-2]
+    m = system.whole.shape[-1] - n
+    x = np.zeros((*stack, n, m), dtype)
+    errors, residual = system.check(x.astype(np.float64))
+    iterations = np.zeros((*stack, m), np.int64)
+    active = errors.normwise > tolerance
+    while active.any():
+        correction, steps = correct(residual, active)
+        iterations += np.where(active, steps, 0)
+        following = (x + correction).astype(dtype)
+        found, left = system.check(following.astype(np.float64))
+        better = active & (found.normwise < errors.normwise)
+        of_columns = better[..., np.newaxis, :]
+        x = np.where(of_columns, following, x)
+        residual = np.where(of_columns, left, residual)
+        errors = BackwardError(
+            *(np.where(better, *both) for both in zip(found, errors, strict=True))
+        )
+        active = better & (errors.normwise > tolerance) & (iterations < most)
+    return Refined(x, errors, iterations)
+
+
+def by_factors(factors: Factors) -> Correct:
+    """Return classical corrections: one solution with the factors."""
+
+    def correct(residual: Array, active: Array) -> tuple[Array, Array]:
+        return factors.solve(residual), np.ones(active.shape, np.int64)
+
+    return correct
+
+
+def by_gmres(factors: Factors, a: Array, most: int) -> Correct:
+    """Return corrections by GMRES with the factors as left preconditioner.
+
+    Its steps in all are at most `most` for each column of a stack of float64 matrices.
+    """
+
+    def correct(residual: Array, active: Array) -> tuple[Array, Array]:
+        corrections, steps = np.zeros_like(residual), np.zeros(active.shape, np.int64)
+        for place in np.argwhere(active):
+            *matrix, column = (int(i) for i in place)
+            own, own_a = factors.at(tuple(matrix)), a[tuple(matrix)]
+
+            def solve(v: Array, own: Factors = own) -> Array:
+                return own.solve(v[:, np.newaxis])[:, 0]
+
+            def multiply(v: Array, own_a: Array = own_a) -> Array:
+                return solve(exact(own_a, v))
+
+            at = (*matrix, slice(None), column)
+            power = exponents(residual[at], -1)
+            start = solve(np.ldexp(residual[at], -power))
+            found, taken = gmres(multiply, start, _GMRES_TOLERANCE, min(len(start), most))
+            corrections[at] = np.ldexp(found, power)
+            steps[tuple(place)] = taken + 1
+        return corrections, steps
+
+    return correct
