@@ -12,7 +12,7 @@ LAYERS = (
     ("Python", ["_cli"]),
     ("", ["cuda", "interop", "safetensors, hdf5", "typing"]),
     ("", ["_programs", "_files"]),
-    ("", ["_matmul", "_functions", "_measures", "_checks"]),
+    ("", ["_matmul", "_functions", "_measures", "_checks", "_linalg"]),
     ("", ["tensor_core", "blocks", "_exact"]),
     ("", ["_formats", "_base"]),
     ("Cython", ["_core"]),

@@ -21,10 +21,10 @@ LAYERS = {
         _formats _config
         tensor_core blocks _exact
         _matmul
-        _functions _measures _checks
+        _functions _measures _checks _linalg
         _files
         _programs
-        interop safetensors hdf5 testing
+        interop safetensors hdf5 linalg testing
         cuda typing __init__
         _cli
         __main__

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._base.matrices import Shape
 from .._exact.rounding import ExactRounding
+from .._exact.stages import rounds_as_usual
 from .._exact.sums import exact_sum
 from .._matmul.matmul import matmul
 from .operands import as_columns, as_square, check_finite, common_stack
@@ -59,6 +60,8 @@ def backward_error(a: ArrayLike, x: ArrayLike, b: ArrayLike) -> BackwardError:
         For numbers that are not real, or have more than 64 bits.
     ValueError
         For shapes that do not fit. For an Inf or a NaN in `a` or `b`.
+    RuntimeError
+        In a scope of `tf32dtype.arithmetic` that rounds float64.
 
     See Also
     --------
@@ -109,7 +112,7 @@ def backward_error(a: ArrayLike, x: ArrayLike, b: ArrayLike) -> BackwardError:
 
 def of_vector(errors: BackwardError) -> BackwardError:
     """Return the errors of the only column."""
-    return BackwardError(*(error[..., 0] for error in errors))
+    return BackwardError(*(error[..., 0][()] for error in errors))
 
 
 class System(NamedTuple):
@@ -129,20 +132,26 @@ class System(NamedTuple):
         ------
         ValueError
             For an Inf or a NaN.
+        RuntimeError
+            In a scope of `arithmetic` that rounds float64.
         """
+        if not rounds_as_usual():
+            raise RuntimeError(
+                "backward errors cannot be bounded in a scope of td.arithmetic that"
+                " rounds float64. Leave the scope first"
+            )
         check_finite(a, "a")
         check_finite(b, "b")
         parts = [np.broadcast_to(x, (*stack, *x.shape[-2:])) for x in (a, b)]
-        sums = exact_sum(
-            np.abs(a), axis=-1, dtype=np.float64, rounding="toward_zero"
-        )
+        whole = np.concatenate(parts, axis=-1, dtype=np.float64)
+        n = a.shape[-1]
+        sums = exact_sum(np.abs(whole[..., :n]), axis=-1, rounding="toward_zero")
         norm = np.max(sums, axis=-1, initial=0)[..., np.newaxis]
-        return cls(np.concatenate(parts, axis=-1, dtype=np.float64), norm, _norms(b))
+        return cls(whole, norm, _norms(whole[..., n:]))
 
     def check(self, x: Array) -> tuple[BackwardError, Array]:
         """Return the backward errors of columns x, and their residual in float64."""
-        whole = self.whole
-        n, m = whole.shape[-2], x.shape[-1]
+        whole, m = self.whole, x.shape[-1]
         ones = np.broadcast_to(np.eye(m), (*x.shape[:-2], m, m))
         columns = np.concatenate([-x, ones], axis=-2)
         upper, lower = (
@@ -169,7 +178,7 @@ def _exact(a: Array, b: Array, rounding: ExactRounding) -> Array:
 
 def _norms(x: Array) -> Array:
     """Return the infinity norm of each column."""
-    found: Array = np.abs(x).max(axis=-2, initial=0).astype(np.float64)
+    found: Array = np.abs(x).max(axis=-2, initial=0)
     return found
 
 

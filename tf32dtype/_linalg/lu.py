@@ -22,7 +22,7 @@ Array = NDArray[Any]
 
 
 class LU(NamedTuple):
-    """The factors of a matrix whose rows are exchanged: a[permutation] is lower @ upper.
+    """The factors of matrices, with a[permutation] about lower @ upper.
 
     See Also
     --------

@@ -63,8 +63,8 @@ def as_columns(x: ArrayLike, n: int, name: str) -> tuple[Array, bool]:
     length = array.shape[-1 if is_vector else -2] if array.ndim else -1
     if length != n:
         raise ValueError(
-            f"{name} must have the shape ({n},) or (..., {n}, m), for a of {n} rows; got"
-            f" shape {array.shape}"
+            f"{name} must have the shape ({n},) or (..., {n}, m), as a has {n} rows;"
+            f" got shape {array.shape}"
         )
     return (array[:, np.newaxis] if is_vector else array), is_vector
 

@@ -20,7 +20,8 @@ from .scaling import exponents
 Array = NDArray[Any]
 
 #: Returns corrections for residuals, and the number of solutions with the factors for
-#: each column. Its second argument is True for columns that need a correction.
+#: each column. Its second argument is the largest such number: 0 for columns that need
+#: no correction.
 Correct = Callable[[Array, Array], tuple[Array, Array]]
 
 #: The residual at which GMRES ends, relative to the right side. Smaller ones save few
@@ -56,8 +57,8 @@ def refine(
     iterations = np.zeros((*stack, m), np.int64)
     active = errors.normwise > tolerance
     while active.any():
-        correction, steps = correct(residual, active)
-        iterations += np.where(active, steps, 0)
+        correction, steps = correct(residual, np.where(active, most - iterations, 0))
+        iterations += steps
         following = (x + correction).astype(dtype)
         found, left = system.check(following.astype(np.float64))
         better = active & (found.normwise < errors.normwise)
@@ -74,22 +75,19 @@ def refine(
 def by_factors(factors: Factors) -> Correct:
     """Return classical corrections: one solution with the factors."""
 
-    def correct(residual: Array, active: Array) -> tuple[Array, Array]:
-        return factors.solve(residual), np.ones(active.shape, np.int64)
+    def correct(residual: Array, left: Array) -> tuple[Array, Array]:
+        return factors.solve(residual), np.minimum(left, 1)
 
     return correct
 
 
-def by_gmres(factors: Factors, a: Array, most: int) -> Correct:
-    """Return corrections by GMRES with the factors as left preconditioner.
+def by_gmres(factors: Factors, a: Array) -> Correct:
+    """Return corrections by GMRES for matrices, with factors as left preconditioner."""
 
-    Its steps in all are at most `most` for each column of a stack of float64 matrices.
-    """
-
-    def correct(residual: Array, active: Array) -> tuple[Array, Array]:
-        corrections, steps = np.zeros_like(residual), np.zeros(active.shape, np.int64)
-        for place in np.argwhere(active):
-            *matrix, column = (int(i) for i in place)
+    def correct(residual: Array, left: Array) -> tuple[Array, Array]:
+        corrections, steps = np.zeros_like(residual), np.zeros_like(left)
+        for place in np.argwhere(left):
+            *matrix, column = place.tolist()
             own, own_a = factors.at(tuple(matrix)), a[tuple(matrix)]
 
             def solve(v: Array, own: Factors = own) -> Array:
@@ -98,10 +96,11 @@ def by_gmres(factors: Factors, a: Array, most: int) -> Correct:
             def multiply(v: Array, own_a: Array = own_a) -> Array:
                 return solve(exact(own_a, v))
 
-            at = (*matrix, slice(None), column)
+            at: Any = (*matrix, slice(None), column)
             power = exponents(residual[at], -1)
             start = solve(np.ldexp(residual[at], -power))
-            found, taken = gmres(multiply, start, _GMRES_TOLERANCE, min(len(start), most))
+            most = min(len(start), int(left[tuple(place)]) - 1)
+            found, taken = gmres(multiply, start, _GMRES_TOLERANCE, most)
             corrections[at] = np.ldexp(found, power)
             steps[tuple(place)] = taken + 1
         return corrections, steps

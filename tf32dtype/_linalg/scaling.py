@@ -15,7 +15,7 @@ Array = NDArray[Any]
 
 
 def exponents(x: Array, axis: int) -> Array:
-    """Return the exponents e with 2^(e-1) <= max |x| < 2^e along an axis; 0 for zeros."""
+    """Return e with 2^(e-1) <= max |x| < 2^e along an axis, or 0 for zeros."""
     largest = np.abs(x).max(axis=axis, initial=0)
     found: Array = np.frexp(largest)[1]
     return found

@@ -13,7 +13,7 @@ from .._base.options import shows
 from .._base.text import counted
 from .._base.wording import brief, one_of
 from .._matmul.precisions import PrecisionName, ProductOptions, Settings
-from .backward_error import BackwardError, System, of_vector
+from .backward_error import System, of_vector
 from .cholesky import factor_cholesky
 from .factors import Factors
 from .lu import check_block, factor_lu
@@ -68,7 +68,7 @@ def solve(
     assume_a: Assumption = "general",
     refinement: Refinement = "classical",
     tolerance: float | None = None,
-    max_iterations: SupportsIndex = 100,
+    max_iterations: SupportsIndex = 1000,
     block: SupportsIndex = 64,
     **options: Unpack[ProductOptions],
 ) -> Solution:
@@ -89,7 +89,7 @@ def solve(
     refinement : str
         "classical" (default): each correction is a solution with the factors. "gmres":
         each correction is computed by GMRES with the factors as preconditioner, which
-        converges for larger condition numbers.
+        converges for larger condition numbers [2]_.
     tolerance : float, optional
         The normwise backward error at which refinement ends. The default is the eps of
         the dtype of x.
@@ -115,6 +115,8 @@ def solve(
     TypeError, ValueError
         For shapes that do not fit, complex numbers, an Inf or a NaN, and as
         `tf32dtype.matmul`.
+    RuntimeError
+        As `backward_error`.
 
     Warns
     -----
@@ -130,15 +132,22 @@ def solve(
     Notes
     -----
     Only the updates of the factorization run in the precision: see `lu`. Rows and
-    columns are scaled by powers of two if the range of the precision needs it. Residuals
-    are exact sums, rounded once to float64, and corrections are computed in float64.
-    The errors are rigorous upper bounds for the `a`, `b` and `x` that you see: see
-    `backward_error`. With a precision, x has the same bits on every machine.
+    columns are scaled by powers of two if the range of the precision needs it [1]_.
+    Residuals are exact sums, rounded once to float64, and corrections are computed in
+    float64. The errors are rigorous upper bounds for the `a`, `b` and `x` that you see:
+    see `backward_error`. With a precision, x has the same bits on every machine.
 
     Classical refinement converges if the condition number times the error of the
     factors is below 1. A small backward error says that x is the solution of a system
     near to yours. The error of x itself is up to the condition number times as large.
     See :doc:`/how_to/solve`.
+
+    References
+    ----------
+    .. [1] Higham, Pranesh and Zounon, "Squeezing a matrix into half precision, with an
+       application to solving linear systems", SIAM J. Sci. Comput. 41(4), 2019.
+    .. [2] Carson and Higham, "Accelerating the solution of linear systems by iterative
+       refinement in three precisions", SIAM J. Sci. Comput. 40(2), 2018.
 
     Examples
     --------
@@ -174,13 +183,17 @@ def solve(
         factors = factors.for_solving(stack)
         correct = by_factors(factors)
         if refinement == "gmres":
-            correct = by_gmres(factors, system.whole[..., : matrices.shape[-1]], most)
+            correct = by_gmres(factors, system.whole[..., : matrices.shape[-1]])
         x, errors, iterations = refine(system, correct, dtype, limit, most)
     converged = errors.normwise <= limit
     if not converged.all():
         warn(_advice(errors.normwise, converged, limit, refinement, precision))
     if is_vector:
-        x, iterations, converged = x[..., 0], iterations[..., 0], converged[..., 0]
+        x, iterations, converged = (
+            x[..., 0],
+            iterations[..., 0][()],
+            converged[..., 0][()],
+        )
         errors = of_vector(errors)
     return Solution(x, *errors, iterations, converged, precision)
 
