@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tf32dtype as td
-from tests.linalg.systems import PRECISIONS, Array, definite, matrix
+from tests.linalg.systems import PRECISIONS, Array, definite
 
 #: Precisions whose components hold small integers, and are not scaled.
 WITHOUT_SCALES = [x for x in PRECISIONS if not (x or "").startswith("fp8")]
@@ -43,22 +43,20 @@ def test_exact_factors_are_found(precision: Any, dtype: type) -> None:
         assert np.array_equal(found.upper, upper)
 
 
-def eliminated(a: Array, form: str) -> tuple[Array, Array, Array]:
+def eliminated(a: Array, form: str) -> tuple[Array, Array, list[int]]:
     """Eliminate by loops in float32, with factors of products in a format."""
-    work, order = a.copy(), list(range(len(a)))
-    rounded = {
-        (i, j): None for i in range(len(a)) for j in range(len(a))
-    }  # positions, for a plain double loop
-    for k in range(len(a)):
-        pivot = max(range(k, len(a)), key=lambda i: (abs(work[i, k]), -i))
+    work, n = a.copy(), len(a)
+    order = list(range(n))
+    for k in range(n):
+        pivot = max(range(k, n), key=lambda i: (abs(work[i, k]), -i))
         work[[k, pivot]] = work[[pivot, k]]
         order[k], order[pivot] = order[pivot], order[k]
-        work[k + 1 :, k] = work[k + 1 :, k] / work[k, k]
+        work[k + 1 :, k] /= work[k, k]
         narrow = work.astype(form).astype(np.float32)
-        for i, j in rounded:
-            if i > k and j > k:
+        for i in range(k + 1, n):
+            for j in range(k + 1, n):
                 work[i, j] -= narrow[i, k] * narrow[k, j]
-    return np.tril(work, -1) + np.eye(len(a), dtype=a.dtype), np.triu(work), order
+    return np.tril(work, -1) + np.eye(n, dtype=a.dtype), np.triu(work), order
 
 
 @pytest.mark.parametrize(
@@ -109,20 +107,19 @@ def test_errors_of_factors(precision: Any) -> None:
 
 
 def test_stacks_are_matrices_one_by_one() -> None:
-    a = np.random.default_rng(6).standard_normal((2, 3, 20, 20))
-    spread = definite(np.random.default_rng(6), 20, 10) * np.array([[1.0]] * 6).reshape(
-        2, 3, 1, 1
-    )
+    rng = np.random.default_rng(6)
+    a = rng.standard_normal((2, 3, 20, 20))
+    positive = np.stack([definite(rng, 20, 10) for _ in range(6)]).reshape(a.shape)
     for precision in PRECISIONS:
         whole = td.linalg.lu(a, precision=precision, block=8)
-        roots = td.linalg.cholesky(spread, precision=precision, block=8)
+        roots = td.linalg.cholesky(positive, precision=precision, block=8)
         assert whole.permutation.shape == (2, 3, 20)
         for place in np.ndindex(2, 3):
             one = td.linalg.lu(a[place], precision=precision, block=8)
             for x, y in zip(whole, one, strict=True):
                 assert np.array_equal(x[place], y)
-            one = td.linalg.cholesky(spread[place], precision=precision, block=8)
-            assert np.array_equal(roots[place], one)
+            root = td.linalg.cholesky(positive[place], precision=precision, block=8)
+            assert np.array_equal(roots[place], root)
 
 
 @pytest.mark.parametrize("precision", ["bf16", "f16", "fp8_e4m3", "exact"])
@@ -143,7 +140,8 @@ def test_singular_matrices_have_factors() -> None:
     assert np.array_equal(lower @ upper, a[order])
     assert upper[1, 1] == 0
     zero = td.linalg.lu(np.zeros((3, 3)))
-    assert np.array_equal(zero.lower, np.eye(3)) and not zero.upper.any()
+    assert np.array_equal(zero.lower, np.eye(3))
+    assert not zero.upper.any()
 
 
 # -- Cholesky --------------------------------------------------------------------------
@@ -212,7 +210,8 @@ def test_empty() -> None:
     for shape in ((0, 0), (3, 0, 0), (0, 4, 4), (2, 0, 3, 3)):
         a = np.empty(shape, np.float32)
         lower, upper, order = td.linalg.lu(a, precision="bf16", block=2)
-        assert lower.shape == upper.shape == shape and order.shape == shape[:-1]
+        assert lower.shape == upper.shape == shape
+        assert order.shape == shape[:-1]
         assert td.linalg.cholesky(a, precision="bf16", block=2).shape == shape
 
 

@@ -40,11 +40,16 @@ class Factors(NamedTuple):
         """Return the factors of one matrix of a stack."""
         return Factors(*(x[place] for x in self))
 
-    def solve(self, b: Array) -> Array:
-        """Return solutions in float64 for columns b, by substitution."""
+    def solve_scaled(self, b: Array) -> Array:
+        """Return solutions in float64 for columns b, without the powers c."""
         x = np.ldexp(b, self.row_powers[..., np.newaxis])
         x = np.take_along_axis(x, self.permutation[..., np.newaxis], axis=-2)
         solve_lower(self.lower, x, unit=False)
         solve_upper(self.upper, x)
-        result: Array = np.ldexp(x, self.column_powers[..., np.newaxis])
-        return result
+        return x
+
+    def solve(self, b: Array) -> Array:
+        """Return solutions in float64 for columns b, by substitution."""
+        scaled = self.solve_scaled(b)
+        x: Array = np.ldexp(scaled, self.column_powers[..., np.newaxis])
+        return x

@@ -25,7 +25,7 @@ def as_floats(x: ArrayLike, name: str) -> Array:
     array = own_array(x)
     dtype = array.dtype
     if dtype.char in "fd":
-        return array
+        return array.astype(dtype.newbyteorder("="), copy=False)
     if dtype.char == "e" or format_of_dtype(dtype) is not None:
         return array.astype(np.float32)
     if dtype.kind in "biu":

@@ -82,27 +82,43 @@ def by_factors(factors: Factors) -> Correct:
 
 
 def by_gmres(factors: Factors, a: Array) -> Correct:
-    """Return corrections by GMRES for matrices, with factors as left preconditioner."""
+    """Return corrections by GMRES for matrices, with factors as left preconditioner.
+
+    GMRES sees the unknowns of columns that are scaled, whose norms do not overflow.
+    """
 
     def correct(residual: Array, left: Array) -> tuple[Array, Array]:
         corrections, steps = np.zeros_like(residual), np.zeros_like(left)
         for place in np.argwhere(left):
             *matrix, column = place.tolist()
-            own, own_a = factors.at(tuple(matrix)), a[tuple(matrix)]
-
-            def solve(v: Array, own: Factors = own) -> Array:
-                return own.solve(v[:, np.newaxis])[:, 0]
-
-            def multiply(v: Array, own_a: Array = own_a) -> Array:
-                return solve(exact(own_a, v))
-
             at: Any = (*matrix, slice(None), column)
-            power = exponents(residual[at], -1)
-            start = solve(np.ldexp(residual[at], -power))
-            most = min(len(start), int(left[tuple(place)]) - 1)
-            found, taken = gmres(multiply, start, _GMRES_TOLERANCE, most)
-            corrections[at] = np.ldexp(found, power)
-            steps[tuple(place)] = taken + 1
+            found, taken = _correct_one(
+                factors.at(tuple(matrix)),
+                a[tuple(matrix)],
+                residual[at],
+                int(left[tuple(place)]),
+            )
+            corrections[at], steps[tuple(place)] = found, taken
         return corrections, steps
 
     return correct
+
+
+def _correct_one(
+    factors: Factors, a: Array, residual: Array, most: int
+) -> tuple[Array, int]:
+    """Return a correction for one column, and the number of solutions."""
+    powers = factors.column_powers
+
+    def precondition(v: Array) -> Array:
+        return factors.solve_scaled(v[:, np.newaxis])[:, 0]
+
+    start = precondition(residual)
+    power = exponents(start, -1)
+    found, steps = gmres(
+        lambda v: precondition(exact(a, np.ldexp(v, powers))),
+        np.ldexp(start, -power),
+        _GMRES_TOLERANCE,
+        min(len(start), most - 1),
+    )
+    return np.ldexp(found, powers + power), steps + 1
