@@ -34,6 +34,7 @@ import gpu_report
 import instructions
 import ising_chain
 import layers_figure
+import linear_systems
 import overview_figure
 import quantum_circuit
 import questions_figure
@@ -266,6 +267,7 @@ DOCUMENTS = {
     "docs/benchmarks/advice.md": {"culprits": culprits.block},
     "docs/concepts/exact_products.md": {"exact_applications": exact_applications.block},
     "docs/reference/platforms.md": {"instructions": instructions.block},
+    "docs/how_to/solve.md": {"linear_systems": linear_systems.block},
 }
 
 TABLES = {

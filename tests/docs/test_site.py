@@ -35,7 +35,7 @@ HOSTS = set(
 #: Modules with public names, by the folders and files of tf32dtype/.
 MODULES = """
     __init__ blocks/__init__ tensor_core/__init__ cuda/__init__ cuda/blocks/__init__
-    safetensors hdf5 testing interop/arrow interop/dask/__init__ interop/gguf
+    linalg safetensors hdf5 testing interop/arrow interop/dask/__init__ interop/gguf
     interop/numba interop/onnx interop/torch/__init__ interop/zarr
 """.split()
 
@@ -131,8 +131,8 @@ def documented(path: Path) -> set[str]:
 #: Aliases, modules, and a string.
 OTHERS = {
     "tf32dtype": set(
-        """__version__ bf16 blocks fp4 fp8_e4m3 fp8_e5m2 hdf5 interop safetensors
-        tensor_core testing""".split()
+        """__version__ bf16 blocks fp4 fp8_e4m3 fp8_e5m2 hdf5 interop linalg
+        safetensors tensor_core testing""".split()
     ),
     "tf32dtype.cuda": {"blocks"},
 }
@@ -168,7 +168,7 @@ def test_the_index_has_every_function() -> None:
     text = (REFERENCE / "api.rst").read_text()
     listed = {f"tf32dtype.{name}" for name in re.findall(r"^   ([\w.]+)$", text, re.M)}
     every = set().union(*(documented(path) for path in REFERENCE.glob("*.rst")))
-    modules = "blocks tensor_core cuda safetensors hdf5 testing"
+    modules = "blocks tensor_core linalg cuda safetensors hdf5 testing"
     pages = {dotted(name) for name in modules.split()}
     listed -= pages | {"tf32dtype.interop", "tf32dtype.tf32dtype"}
     assert listed <= every

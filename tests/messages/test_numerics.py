@@ -23,6 +23,7 @@ td: Any = tf32dtype
 SINGLE: Any = np.ones((3, 4), np.float32)
 BF16: Any = SINGLE.astype(td.bfloat16)
 FP8 = SINGLE.astype(td.float8_e4m3fn)
+RIGHT: Any = np.eye(3)
 RNG = np.random.default_rng(0)
 
 
@@ -71,6 +72,12 @@ def archive(**arrays: Any) -> Any:
     td.savez(stream, **arrays)
     stream.seek(0)
     return td.load(stream)
+
+
+def growing_factors() -> None:
+    a = np.tril(-np.ones((24, 24)), -1) + np.eye(24)
+    a[:, -1] = 1
+    td.linalg.solve(a, a[0], precision="f16", block=1)
 
 
 def nested_arithmetic() -> None:
@@ -125,6 +132,23 @@ CASES: dict[str, Callable[[], object]] = {
     "precision.fp8": lambda: set_scope("fp8"),
     "precision.blocks": lambda: set_scope("mxfp4"),
     "precision.object": lambda: set_scope(16),
+    "linalg.square": lambda: td.linalg.lu(SINGLE),
+    "linalg.complex": lambda: td.linalg.lu(SINGLE + 1j),
+    "linalg.block": lambda: td.linalg.lu(SINGLE[:, :3], block=0),
+    "linalg.block type": lambda: td.linalg.lu(SINGLE[:, :3], block="x"),
+    "linalg.columns": lambda: td.linalg.solve(SINGLE[:, :3], SINGLE[0]),
+    "linalg.finite": lambda: td.linalg.solve(SINGLE[:, :3], SINGLE[:, 0] * np.inf),
+    "linalg.singular": lambda: td.linalg.solve(SINGLE[:, :3], SINGLE[:, 0]),
+    "linalg.overflow": lambda: growing_factors(),
+    "linalg.definite": lambda: td.linalg.cholesky(SINGLE[:, :3], precision="tf32"),
+    "linalg.assume": lambda: td.linalg.solve(1, 1, assume_a="sym"),
+    "linalg.tolerance": lambda: td.linalg.solve(RIGHT, RIGHT, tolerance=-1),
+    "linalg.tolerance type": lambda: td.linalg.solve(RIGHT, RIGHT, tolerance="x"),
+    "linalg.iterations": lambda: td.linalg.solve(RIGHT, RIGHT, max_iterations=0),
+    "linalg.iterations type": lambda: td.linalg.solve(
+        RIGHT, RIGHT, max_iterations=None
+    ),
+    "linalg.two columns": lambda: td.linalg.backward_error(RIGHT, RIGHT, RIGHT[0]),
     "facts.near": lambda: format_facts.facts("tf23"),
     "facts.blocks": lambda: format_facts.facts("nvfp4"),
     "facts.none": lambda: format_facts.meant(" "),

@@ -19,7 +19,7 @@ import numpy as np
 
 import tf32dtype as td
 
-MODULES = (td, td.blocks, td.tensor_core)
+MODULES = (td, td.blocks, td.linalg, td.tensor_core)
 FORMATS = tuple(td.formats)
 BYTES = tuple(name for name in FORMATS if td.formats[name].bits <= 8)
 _TENSOR_CORE = ("tf32", "bfloat16", "float8_e4m3fn", "float8_e5m2", "float4_e2m1fn")
@@ -115,6 +115,7 @@ def _identified(x: Any, y: Any) -> Any:
 _SQUARE = ((4, 4),)
 _PAIR = ((4, 32), (32, 3))
 _VECTORS = ((8,), (8,))
+_SYSTEM = ((2, 2), (2,), (2,))
 
 #: The key is the name that a user writes. The name of a method begins with its class.
 CALLS: dict[str, list[Call]] = {
@@ -195,6 +196,10 @@ CALLS: dict[str, list[Call]] = {
         )
     ],
     "td.blocks.round": [Call(lambda x: td.blocks.round(x, "mxfp6_e2m3"))],
+    "td.linalg.backward_error": [Call(td.linalg.backward_error, _SYSTEM)],
+    "td.linalg.cholesky": [Call(td.linalg.cholesky, ((2, 1, 1),))],
+    "td.linalg.lu": [Call(lambda x: td.linalg.lu(x, precision="bf16"), _SQUARE)],
+    "td.linalg.solve": [Call(td.linalg.solve, _SYSTEM[:2])],
     "td.tensor_core.explain": [
         Call(
             lambda x, y: td.tensor_core.explain(x, y, device="H100"),
@@ -250,6 +255,9 @@ NO_ARRAYS: dict[str, str] = {
     "td.blocks.TileArray": "made by quantize_tiles",
     "td.blocks.TorchOperand": "what to_torch_scaled_mm returns",
     "td.blocks.TileArray.dequantize": "takes an array to write into",
+    "td.linalg.BackwardError": "what backward_error returns",
+    "td.linalg.LU": "what lu returns",
+    "td.linalg.Solution": "what solve returns",
     "td.tensor_core.BlockScaled": "a row of facts",
     "td.tensor_core.Contested": "a row of facts",
     "td.tensor_core.Device": "a row of facts",

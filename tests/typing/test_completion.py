@@ -27,12 +27,15 @@ MODULES = [
     td.blocks,
     td.hdf5,
     td.interop,
+    td.linalg,
     td.safetensors,
     td.tensor_core,
     td.testing,
     td.typing,
 ]
-LAZY = set("blocks cuda hdf5 interop safetensors tensor_core testing typing".split())
+LAZY = set(
+    "blocks cuda hdf5 interop linalg safetensors tensor_core testing typing".split()
+)
 BLOCKS = td.blocks.quantize(np.ones((2, 32), np.float32), "mxfp4")
 TILES = td.blocks.quantize_tiles(np.ones((2, 32), np.float32))
 

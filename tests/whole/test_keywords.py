@@ -59,6 +59,30 @@ CALLS = {
         | ROUNDING
         | DEVICE,
     ),
+    "linalg.lu": (
+        td.linalg.lu,
+        (X[:, :2],),
+        {"precision": None, "block": 64} | ROUNDING | DEVICE,
+    ),
+    "linalg.cholesky": (
+        td.linalg.cholesky,
+        (X[:, :2],),
+        {"precision": None, "block": 64} | ROUNDING | DEVICE,
+    ),
+    "linalg.solve": (
+        td.linalg.solve,
+        (X[:, :2], X[:, 0]),
+        {
+            "precision": "bf16",
+            "assume_a": "general",
+            "refinement": "classical",
+            "tolerance": None,
+            "max_iterations": 1000,
+            "block": 64,
+        }
+        | ROUNDING
+        | DEVICE,
+    ),
     "blocks.quantize": (
         td.blocks.quantize,
         (X, "mxfp4"),

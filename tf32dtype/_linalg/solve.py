@@ -227,8 +227,8 @@ def _check_factors(factors: Factors, precision: str | None) -> None:
     within = f" in precision {precision!r}" if precision else ""
     if not (np.isfinite(factors.lower).all() and np.isfinite(factors.upper).all()):
         raise np.linalg.LinAlgError(
-            f"the factors of a overflow{within}. Use a precision with a larger range,"
-            " such as 'bf16' or 'f32'"
+            f"a must have factors that do not overflow{within}; got an Inf or a NaN."
+            " Use a precision with a larger range, such as 'bf16' or 'f32'"
         )
     zeros = np.argwhere(np.diagonal(factors.upper, axis1=-2, axis2=-1) == 0)
     if len(zeros):

@@ -57,6 +57,10 @@ rows: npt.NDArray[td.tf32] = td.einsum("ij->i", a)
 
 with td.matmul_precision("tf32", rounding="toward_zero") as scope:
     assert_type(scope, td.matmul_precision)
+assert_type(td.linalg.lu(a, precision="bf16"), td.linalg.LU)
+assert_type(td.linalg.cholesky(numbers, device=None), npt.NDArray[Any])
+assert_type(td.linalg.solve(a, b, precision="tf32", device="H100"), td.linalg.Solution)
+assert_type(td.linalg.backward_error(a, b, b), td.linalg.BackwardError)
 td.set_matmul_precision("BF16_BF16_F32_X3", special_values="saturate")
 td.set_matmul_precision(None)
 
