@@ -97,7 +97,7 @@ def cell(row: dict[str, Any]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--n", type=int, default=512, help="rows of the matrices")
-    parser.add_argument("--json", type=Path, help="write the figures here")
+    parser.add_argument("--json", type=Path, help="write the figures to this file")
     options = parser.parse_args()
     report = measure(options.n)
     print(block(report))

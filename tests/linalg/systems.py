@@ -34,7 +34,7 @@ def fractions(x: Array) -> list[Fraction]:
 
 
 def exact_errors(a: Array, x: Array, b: Array) -> tuple[Fraction | None, ...]:
-    """Return the normwise and the componentwise error; None stands for infinity."""
+    """Return the normwise and the componentwise error, or None for infinity."""
     n = len(a)
     rows = [fractions(row) for row in a]
     unknowns, right = fractions(x), fractions(b)

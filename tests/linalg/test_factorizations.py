@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 import numpy as np
@@ -247,3 +248,27 @@ def test_wrong_arguments(call: Any) -> None:
         call(a, block=0)
     with pytest.raises(TypeError, match=r"block must be an integer; got 1\.5"):
         call(a, block=1.5)
+
+
+# -- bits ------------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore:solve did not converge")
+def test_bits_are_those_of_every_machine() -> None:
+    """Only products of a precision and operations of IEEE 754 make them."""
+    rng = np.random.default_rng(12)
+    a = rng.standard_normal((70, 70)) + 4 * np.eye(70)
+    b = rng.standard_normal((70, 2))
+    symmetric = a + a.T + 80 * np.eye(70)
+    digest = hashlib.sha256()
+    precisions: Any = ("f32", "bf16", "f16", "fp8_e4m3", "exact")
+    for precision in precisions:
+        factors = td.linalg.lu(a, precision=precision, block=16)
+        digest.update(b"".join(x.tobytes() for x in factors))
+        digest.update(
+            td.linalg.cholesky(symmetric, precision=precision, block=16).tobytes()
+        )
+        for refinement in ("classical", "gmres"):
+            found = td.linalg.solve(a, b, precision=precision, refinement=refinement)
+            digest.update(b"".join(np.asarray(x).tobytes() for x in found[:4]))
+    assert digest.hexdigest()[:16] == "48cfd63573fe2871"
