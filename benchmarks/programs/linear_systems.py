@@ -70,7 +70,7 @@ def block(report: dict[str, Any]) -> str:
         f"Computed by `python benchmarks/programs/linear_systems.py` on {facts['cpu']},"
         f" {facts['date']}, for n = {report['n']} in float64. The figures are the"
         " solutions with the factors, lower is better. If refinement did not converge,"
-        " the cell has the normwise backward error instead. All others are at most"
+        " the cell has the normwise backward error instead. The others are at most"
         f" {max(errors):.1e}.",
     ]
     for refinement, title in REFINEMENTS.items():
@@ -84,7 +84,7 @@ def block(report: dict[str, Any]) -> str:
                 if (row["condition"], row["refinement"]) == (condition, refinement)
             }
             cells = [cell(of_line[x]) for x in PRECISIONS]
-            lines.append(f"| {condition:.0e} | {' | '.join(cells)} |")
+            lines.append(f"| 1e{np.log10(condition):.0f} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
