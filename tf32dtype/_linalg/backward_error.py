@@ -73,9 +73,9 @@ def backward_error(a: ArrayLike, x: ArrayLike, b: ArrayLike) -> BackwardError:
     infinity norm [1]_. The componentwise error is the largest |r| / (|a| |x| + |b|) of
     an element [2]_. 0 / 0 counts as 0.
 
-    Each figure is an upper bound of the exact value. It exceeds the exact value by a few
-    units in the last place of float64, or by more if a norm or a product of norms is
-    near to the ends of the range. Residuals and denominators are exact sums, rounded
+    Each figure is an upper bound of the exact value. It exceeds the exact value by a
+    few units in the last place of float64, or by more if a norm or a product of norms
+    is near to the ends of the range. Residuals and denominators are exact sums, rounded
     once in the safe direction.
 
     References
