@@ -139,7 +139,7 @@ numpydoc_validation_checks = {
 #: Rows of facts, whose fields are documented one by one; what functions make; and
 #: methods of NumPy's arrays.
 FACTS = """Format BlockFormat Model Aligned Rounded BlockScaled Hypothesis Device
-Contested TensorInfo Check Worst""".split()
+Contested TensorInfo Check Worst LU BackwardError Solution""".split()
 MADE = """SafeTensors gguf.File dask.BlockArray WorkersPrecision NumberArray
 NumberScalar Identification LayerReport LayerRow GroupRow ProductErrors
 RangeLost""".split()

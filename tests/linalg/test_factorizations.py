@@ -93,6 +93,20 @@ def test_updates_are_products_with_the_options(options: Any) -> None:
     assert np.array_equal(again.lower, whole.lower[12:, 12:])
 
 
+def same(x: Any, y: Any) -> bool:
+    return all(np.array_equal(one, other) for one, other in zip(x, y, strict=True))
+
+
+def test_the_scope_chooses_the_precision() -> None:
+    a = definite(np.random.default_rng(13), 40, 10.0).astype(np.float32)
+    for call in (td.linalg.lu, td.linalg.cholesky):
+        wanted, others = (call(a, precision=x, block=8) for x in ("bf16", None))
+        with td.matmul_precision("bf16"):
+            found = call(a, block=8)
+        assert same(found, wanted)
+        assert not same(found, others)
+
+
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_errors_of_factors(precision: Any) -> None:
     a = np.random.default_rng(5).standard_normal((96, 96)).astype(np.float32)

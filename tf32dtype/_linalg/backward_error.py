@@ -69,9 +69,9 @@ def backward_error(a: ArrayLike, x: ArrayLike, b: ArrayLike) -> BackwardError:
 
     Notes
     -----
-    Let r be b - a @ x. The normwise error is ||r|| / (||a|| ||x|| + ||b||) in the
-    infinity norm [1]_. The componentwise error is the largest |r| / (|a| |x| + |b|) of
-    an element [2]_. 0 / 0 counts as 0.
+    Let r be b - a @ x. The normwise error is ``||r|| / (||a|| ||x|| + ||b||)`` in the
+    infinity norm [1]_. The componentwise error is the largest ``|r| / (|a| |x| + |b|)``
+    of an element [2]_. 0 / 0 counts as 0.
 
     Each figure is an upper bound of the exact value. It exceeds the exact value by a
     few units in the last place of float64, or by more if a norm or a product of norms

@@ -139,8 +139,8 @@ def solve(
 
     Classical refinement converges if the condition number times the error of the
     factors is below 1. A small backward error says that x is the solution of a system
-    near to yours. The error of x itself is up to the condition number times as large.
-    See :doc:`/how_to/solve`.
+    near to yours. The relative error of x itself is up to about twice the condition
+    number times as large. See :doc:`/how_to/solve`.
 
     References
     ----------
