@@ -27,7 +27,8 @@ from tests.support.precision_switch import (
     same,
     typed,
 )
-from tf32dtype._matmul import matmul, precisions
+from tf32dtype._checks import bounded_matmul
+from tf32dtype._matmul import precisions
 from tf32dtype._matmul.precisions import PRECISIONS
 from tf32dtype._programs import context
 
@@ -318,7 +319,7 @@ def test_wrong_arguments(make: Callable[..., Any]) -> None:
     assert is_own()
 
 
-@pytest.mark.parametrize("module", [context, matmul])
+@pytest.mark.parametrize("module", [context, bounded_matmul])
 def test_examples(module: ModuleType) -> None:
     results = doctest.testmod(module)
     assert results.attempted > 0
