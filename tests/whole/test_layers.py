@@ -20,6 +20,7 @@ LAYERS = {
         _core
         _formats _config
         tensor_core blocks _exact
+        _integer_products
         _matmul
         _functions _measures _checks _linalg
         _files

@@ -26,6 +26,9 @@ from .._exact.products import ExactProducts
 from .._exact.rounding import ExactRounding, check_rounding
 from .._formats.aliases import BLOCK_FORMATS, canonical, cure, meanings
 from .._formats.quantize import ROUNDINGS, Tf32Rounding
+from .._integer_products.products import IntegerProducts
+from .._integer_products.schemes import COMMON as COMMON_INTEGER
+from .._integer_products.schemes import IntegerPrecision, Scheme
 
 if TYPE_CHECKING:
     from ..tensor_core.device import DeviceName
@@ -59,8 +62,9 @@ Float32PrecisionName = Literal[
     "float8_e4m3fn",
     "float8_e5m2",
 ]
-#: The names of all precisions. "exact" is the only one that is not only for float32.
-PrecisionName = Literal[Float32PrecisionName, "exact"]
+#: The names of all precisions. "exact" and those of integer products are not only for
+#: float32.
+PrecisionName = Literal[Float32PrecisionName, "exact", IntegerPrecision]
 Scale = Literal["tensor", "row"]
 SpecialValues = Literal["propagate", "saturate"]
 
@@ -166,7 +170,8 @@ COMMON = ("bf16", "tf32", "f16")
 def known() -> list[str]:
     """Return all names, the short ones last."""
     presets = [row.preset for row in PRECISIONS]
-    return [*presets, *(row.short for row in PRECISIONS), EXACT]
+    shorts = [row.short for row in PRECISIONS]
+    return [*presets, *shorts, EXACT, *get_args(IntegerPrecision)]
 
 
 def is_exact(name: object) -> bool:
@@ -185,10 +190,11 @@ def find_precision(name: object) -> Precision:
     """
     text = name if isinstance(name, str) else ""
     row = _BY_NAME.get(text.lower()) or _BY_FORMAT.get(canonical(text))
-    if is_exact(name):
+    if (whole := _whole_name(name)) is not None:
         raise ValueError(
-            "precision 'exact' must be given to td.matmul, td.matmul_precision or"
-            f" `tf32dtype run`; got {brief(name)} for a call that cannot use it"
+            f"precision {whole!r} must be given to td.matmul, td.matmul_precision,"
+            f" `tf32dtype run` or `tf32dtype compare`; got {brief(name)} for a call that"
+            " cannot use it"
         )
     if row is None and {*meanings(text)} <= {*BLOCK_FORMATS}:
         kinds = ",".join(meanings(text))
@@ -227,8 +233,8 @@ def resolve(settings: Settings) -> _core.MatmulSpec | None:
         For a keyword that is not True or False, or no integer, where one is needed.
     """
     check_types(settings)
-    if is_exact(settings.precision):
-        return _resolve_exact(settings)
+    if (whole := _whole_name(settings.precision)) is not None:
+        return _resolve_whole(settings, whole)
     row = None if settings.precision is None else find_precision(settings.precision)
     short = row.short if row else None
     if settings.rounding is not None:
@@ -257,31 +263,56 @@ def resolve(settings: Settings) -> _core.MatmulSpec | None:
     )
 
 
-def _resolve_exact(settings: Settings) -> _core.MatmulSpec:
-    """Resolve the arguments of the precision "exact", for products of all dtypes."""
-    rounding = check_rounding(settings.rounding)
-    _check("scale", settings.scale, Scale, EXACT, _SCALED)
-    _check("special_values", settings.special_values, SpecialValues, EXACT, _SPLIT)
+def _whole_name(name: object) -> str | None:
+    """Return the name of a precision that src/matmul does not compute, or None."""
+    if is_exact(name):
+        return EXACT
+    scheme = Scheme.of(name)
+    return None if scheme is None else scheme.name
+
+
+def _resolve_whole(settings: Settings, name: str) -> _core.MatmulSpec:
+    """Resolve the arguments of "exact" and of emulated precisions, for all dtypes."""
+    scheme = Scheme.of(name)
+    products: ExactProducts | IntegerProducts
+    if scheme is None:
+        products = ExactProducts(check_rounding(settings.rounding))
+    elif settings.rounding in (None, "ties_to_even"):
+        products = IntegerProducts(scheme)
+    else:
+        raise ValueError(
+            f"rounding must be 'ties_to_even' with precision {name!r}; got"
+            f" {brief(settings.rounding)}"
+        )
+    _check("scale", settings.scale, Scale, name, _SCALED)
+    _check("special_values", settings.special_values, SpecialValues, name, _SPLIT)
     if settings.blas:
         raise ValueError(
-            "blas=True must not be given with precision 'exact', which only NumPy's"
+            f"blas=True must not be given with precision {name!r}, which only NumPy's"
             " functions use; omit blas="
         )
-    for name in ("device", "instruction"):
-        if (value := getattr(settings, name)) is not None:
+    for keyword in ("device", "instruction"):
+        if (value := getattr(settings, keyword)) is not None:
             raise ValueError(
-                f"{name} must not be given with precision 'exact'; got {brief(value)}."
-                " No tensor core computes correctly rounded sums"
+                f"{keyword} must not be given with precision {name!r}; got"
+                f" {brief(value)}. {_NO_DEVICE[scheme is None]}"
             )
     _check_reach(settings)
     return _core.MatmulSpec(
         "float32",
-        exact=ExactProducts(rounding),
+        exact=products,
         float64=True,
-        complex64=True,
+        complex64=scheme is None,
         dots=settings.has_dots(),
         min_size=operator.index(settings.min_size),
     )
+
+
+#: Why a precision has no device, by whether the precision is "exact".
+_NO_DEVICE = (
+    "Its integer products are the same on every device",
+    "No tensor core computes correctly rounded sums",
+)
 
 
 def rounding_of(

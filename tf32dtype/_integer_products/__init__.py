@@ -1,0 +1,1 @@
+"""Emulated precisions: scaled integer matrices, exact products, one rounding."""
