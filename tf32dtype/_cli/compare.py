@@ -48,6 +48,8 @@ underflows      nonzero values below the smallest normal value that were rounded
 matmuls         component multiplications that one multiplication takes
 bytes           of all operands, with all their components, and of the result
 ulps            difference of two devices in steps to the next float32
+max error       the largest error of a result, relative to sum |x_i y_i|
+max ulps        the largest difference from the exact result, rounded once
 
 The condition number of a dot product is sum |x_i y_i| / |sum x_i y_i|. Multiplied by
 k 2^-24, it bounds the relative error of a float32 sum of k products.
@@ -67,6 +69,7 @@ from .._base.errors import UserError
 from .._base.text import Table, number, print_json, progress
 from .._formats.table import formats
 from .._matmul.precisions import known as precision_names
+from .._measures import emulation
 from .._measures.error_measures import blocks
 from .._measures.format_facts import NUMPY_NAMES, Facts, known, select, signed
 from .._measures.units import find as find_units
@@ -79,6 +82,7 @@ from . import (
     add_options,
     add_output,
     compare_devices,
+    compare_emulation,
     compare_precisions,
     compare_products,
     compare_storage,
@@ -104,8 +108,9 @@ def add_arguments(parser: ArgumentParser) -> None:
         " with --device all that the device has; with --precision none)",
         "--precision NAMES": "multiply as td.matmul does, with results in float32: f32,"
         " tf32, tf32x3, bf16, bf16x3, bf16x6, bf16x9, f16, fp8_e4m3, fp8_e5m2, or with"
-        " both operands in a block format: mxfp8_e4m3, nvfp4, tcfp12, ... (default:"
-        " none)",
+        " both operands in a block format: mxfp8_e4m3, nvfp4, tcfp12, ...; exact and"
+        " the emulated precisions crt2 to crt20, crt2_fast to crt20_fast, and int8x2 to"
+        " int8x20, are compared with the exact product (default: none)",
         "--scale": "multiply A, B and the result by a power of two each in formats"
         " below 16 bits, so that the largest magnitude is just inside the range"
         " (default: no scales)",
@@ -194,21 +199,32 @@ def _stored(arguments: Namespace) -> Report:
 
 def _products(arguments: Namespace) -> Report:
     named, ways = _named(arguments)
+    whole = _whole(arguments)
+    if whole and arguments.target_db is not None:
+        raise UserError(
+            f"--target-db must not be given with --precision {whole[0]}, whose cost is"
+            " not its bytes; the last lines name the precisions that suffice"
+        )
     forms = _facts(named, arguments.formats or arguments.precision)
     a, b = _factors(arguments)
-    steps = len(forms) * len([*blocks(a.shape[0], b.shape[1])]) + len(ways)
+    steps = len(forms) * len([*blocks(a.shape[0], b.shape[1])]) + len(ways) + len(whole)
     tables, report = [], _report(arguments, a, b)
     with progress(not arguments.json, "multiplying", steps) as advance:
         report["condition"], found = compare_products.compare(
             a, b, forms, advance, scale=arguments.scale
         )
         ways_found = compare_precisions.compare(a, b, ways, advance)
+        emulated = emulation.measure(a, b, whole, advance) if whole else None
     if found:
         report["formats"] = [loss.record() for loss in found]
         tables.append(compare_products.table(found, scaled=arguments.scale))
     if ways_found:
         report["precisions"] = [result.record() for result in ways_found]
         tables.append(compare_precisions.table(ways_found))
+    if emulated:
+        report["emulation"] = compare_emulation.record(emulated)
+        tables.append(compare_emulation.table(emulated))
+        report["conclusions"] = compare_emulation.conclusions(emulated)
     candidates: list[_Candidate] = [*found, *ways_found]
     _add_cheapest(report, arguments.target_db, candidates)
     return report, tables
@@ -219,6 +235,11 @@ def _on_devices(arguments: Namespace) -> Report:
         raise UserError(
             "--target-db and --device must not be given together; use --target-db to"
             " choose among formats, --device to compare tensor cores"
+        )
+    if whole := _whole(arguments):
+        raise UserError(
+            f"--precision {whole[0]} must not be given with --device: its integer"
+            " products are the same on every device; omit --device"
         )
     units = find_units(arguments.device)
     named, ways = _named(arguments)
@@ -264,12 +285,19 @@ def _names(names: str | None) -> tuple[list[str], list[str]]:
 def _named(arguments: Namespace) -> tuple[list[str], list[Way]]:
     """Return names of formats; precisions and block formats, of either option."""
     named, in_blocks = _names(arguments.formats)
-    wanted = [*in_blocks, *_words(arguments.precision)]
+    words = [x for x in _words(arguments.precision) if not emulation.is_whole(x)]
+    wanted = [*in_blocks, *words]
     if arguments.precision is not None and not _words(arguments.precision):
         raise UserError(
             "--precision must name at least one precision; got an empty list"
         )
     return named, ways_of([*dict.fromkeys(wanted)])
+
+
+def _whole(arguments: Namespace) -> list[str]:
+    """Return the precisions that are compared with the exact product."""
+    words = dict.fromkeys(_words(arguments.precision))
+    return [word for word in words if emulation.is_whole(word)]
 
 
 def _facts(named: Sequence[str], given: str | None) -> list[Facts]:
@@ -362,6 +390,8 @@ def _print(report: dict[str, Any], tables: list[Table]) -> None:
     for table in tables:
         print()
         table.print()
+    if "conclusions" in report:
+        print("", *report["conclusions"], sep="\n")
     if "cheapest" in report:
         kinds = (kind for kind in ("format", "precision") if f"{kind}s" in report)
         kind, found = " or ".join(kinds), report["cheapest"]

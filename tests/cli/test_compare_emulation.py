@@ -1,0 +1,92 @@
+"""`tf32dtype compare --precision exact,crt8,int8x4`: against the exact product."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tf32dtype as td
+from tests.support.command_line import complaint, plain, report
+
+NAMES = "exact,crt5,crt7,crt8,crt13,crt8_fast,int8x4,int8x8"
+
+
+@pytest.fixture(autouse=True)
+def _factors(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(4)
+    np.save("A.npy", rng.standard_normal((30, 90), np.float32))
+    np.save("B.npy", rng.standard_normal((90, 40), np.float32))
+
+
+def test_the_record_against_td_matmul(capsys: Any) -> None:
+    a, b = np.load("A.npy"), np.load("B.npy")
+    found = report(capsys, "compare", "A.npy", "B.npy", "--precision", NAMES)
+    assert "formats" not in found
+    assert "precisions" not in found
+    record = found["emulation"]
+    assert record["dtype"] == "float32"
+    names = [row["precision"] for row in record["products"]]
+    assert names == ["float32", "float64", *NAMES.split(",")]
+    exact = td.matmul(a, b, precision="exact")
+    wide = td.matmul(a, b, precision="exact", dtype=np.float64)
+    magnitudes = np.abs(a).astype(float) @ np.abs(b).astype(float)
+    for row in record["products"][2:]:
+        product = td.matmul(a, b, precision=row["precision"])
+        unrounded = td.matmul(a, b, precision=row["precision"], dtype=np.float64)
+        assert row["correctly_rounded"] == (product == exact).mean()
+        assert row["largest_ulps"] == td.ulp_distance(product, exact).max()
+        error = (np.abs(unrounded - wide) / magnitudes).max()
+        assert row["largest_error"] == pytest.approx(error)
+    assert record["as_accurate_as_float32"] == ["int8x4", "crt7", "crt8_fast"]
+    assert record["correctly_rounded"] == ["int8x8", "crt13"]
+    assert record["as_accurate_as_float64"] == ["int8x8", "crt13"]
+    assert record["moduli_without_truncation"] in range(10, 14)
+
+
+def test_the_text(capsys: Any) -> None:
+    text = plain(capsys, "compare", "A.npy", "B.npy", "--precision", "CRT13,tf32,crt5")
+    assert "Error of A @ B (float32) in each precision" in text
+    assert "Error of A @ B (float32), relative to the exact product" in text
+    assert "As accurate as NumPy's float32: crt13\n" in text
+    assert "All float32 results rounded correctly: crt13\n" in text
+    assert "no number is truncated from crt" in text
+    text = plain(capsys, "compare", "A.npy", "B.npy", "--precision", "crt5")
+    assert text.count(": none of these\n") == 3
+
+
+def test_float64_operands(capsys: Any) -> None:
+    rng = np.random.default_rng(5)
+    a, b = rng.standard_normal((9, 50)), rng.standard_normal((50, 8))
+    a[0, 0] *= 2.0**200
+    np.save("A.npy", a)
+    np.save("B.npy", b)
+    command = ("compare", "A.npy", "B.npy", "--precision", "crt7,crt17,int8x6")
+    record = report(capsys, *command)["emulation"]
+    assert record["dtype"] == "float64"
+    assert record["row_span"] >= 200
+    assert record["moduli_without_truncation"] is None
+    text = plain(capsys, *command)
+    assert "all emulated precisions up to crt20 truncate numbers" in text
+    assert "As accurate as NumPy's float64: crt17\n" in text
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--device", "H100"), "--precision crt8 must not be given with --device"),
+        (("--target-db", "40"), "--target-db must not be given with --precision crt8"),
+    ],
+)
+def test_options_that_make_no_sense(
+    options: tuple[str, ...], message: str, capsys: Any
+) -> None:
+    command = ("compare", "A.npy", "B.npy", "--precision", "crt8", *options)
+    assert message in complaint(capsys, *command)
+
+
+def test_unknown_numbers_of_moduli(capsys: Any) -> None:
+    command = ("compare", "A.npy", "B.npy", "--precision", "crt21")
+    assert "precision must be one of" in complaint(capsys, *command)
