@@ -232,7 +232,8 @@ def _rounded(
     )
     if scheme.is_fast:
         half = scheme.product // 2
-        undecided |= np.abs(stack.sum(0)) > half * (1 - 2.0**-40)
+        error = 2.0**-48 * np.abs(stack).sum(0)
+        undecided |= np.abs(stack.sum(0)) + error >= half
     for i, j in np.argwhere(undecided):
         total = sum(int(x) for x in stack[:, i, j])
         if scheme.is_fast:
