@@ -13,6 +13,7 @@ LAYERS = (
     ("", ["cuda", "interop", "safetensors, hdf5", "typing"]),
     ("", ["_programs", "_files"]),
     ("", ["_matmul", "_functions", "_measures", "_checks", "_linalg"]),
+    ("", ["_integer_products"]),
     ("", ["tensor_core", "blocks", "_exact"]),
     ("", ["_formats", "_base"]),
     ("Cython", ["_core"]),

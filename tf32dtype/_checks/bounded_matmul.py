@@ -125,7 +125,9 @@ def matmul(
         float64, complex numbers and the formats of this package.
     precision : str or None
         As in `matmul_precision`. None: the precision of the enclosing scope; without a
-        scope, the result is NumPy's own.
+        scope, the result is NumPy's own. "crt2" to "crt20" and "int8x2" to "int8x20"
+        emulate float32 and float64 products on INT8 units, see
+        :doc:`/reference/emulated_precisions`.
     dtype : dtype, optional
         The dtype of the result. The float32 sums are rounded to it once, ties to even;
         "exact" rounds the exact sums to it once.
