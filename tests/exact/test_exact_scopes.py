@@ -11,6 +11,7 @@ import pytest
 
 import tf32dtype as td
 from tests.support import forks
+from tf32dtype._programs.plans import Plan, plan_text
 
 Array = np.ndarray[Any, Any]
 
@@ -113,6 +114,13 @@ def test_an_exception_leaves_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_unknown_arguments(keywords: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         td.matmul_precision("exact", **keywords)
+
+
+def test_plans_cannot_name_it(tmp_path: Path) -> None:
+    path = tmp_path / "plan.toml"
+    path.write_text(plan_text(Plan(default="exact")))
+    with pytest.raises(ValueError, match="precision 'exact'"):
+        td.matmul_precision(plan=path)
 
 
 def test_calls_that_cannot_use_it() -> None:

@@ -119,6 +119,9 @@ cdef class MatmulSpec:
             specs = [*(site[2] for site in call_sites), otherwise]
             mode.plan = _new_plan(call_sites, [_address_of_mode(x) for x in specs])
             for spec in specs:
+                if spec is not None and spec.exact is not None:
+                    raise ValueError("a plan must not name precision 'exact', which"
+                                     " applies to whole scopes")
                 if spec is not None and spec.scales_matrices:
                     self.scales_matrices = True
         self.mode = tf_mode_kept(&mode)
