@@ -36,6 +36,10 @@ def _scaled(x: float, exponent: int) -> Fraction:
     return Fraction(x) * Fraction(2) ** exponent
 
 
+def _bounds(row: list[float], exponent: int) -> list[int]:
+    return [math.ceil(_scaled(abs(x), exponent)) for x in row]
+
+
 def _half_log2(x: Fraction) -> int:
     """Return floor(log2(x) / 2)."""
     return _floor_log2(x) // 2
@@ -43,8 +47,7 @@ def _half_log2(x: Fraction) -> int:
 
 def _accurate(rows: Rows, columns: Rows, product: int) -> tuple[list[int], list[int]]:
     u, v = (
-        [[math.ceil(_scaled(abs(x), 5 - _top(row))) for x in row] for row in matrix]
-        for matrix in (rows, columns)
+        [_bounds(row, 5 - _top(row)) for row in matrix] for matrix in (rows, columns)
     )
     sums = [[sum(p * q for p, q in zip(a, b, strict=True)) for b in v] for a in u]
 
@@ -62,8 +65,7 @@ def _accurate(rows: Rows, columns: Rows, product: int) -> tuple[list[int], list[
 
 def _fast(row: list[float], product: int, is_double: bool) -> int:
     top = _top(row)
-    bounds = [math.ceil(_scaled(abs(x), 16 - top)) for x in row]
-    squares = sum(x * x for x in bounds) * Fraction(4) ** (top - 16)
+    squares = sum(x * x for x in _bounds(row, 16 - top)) * Fraction(4) ** (top - 16)
     if squares == 0:
         return 0
     norm = squares * Fraction(2) ** _floor_log2(squares) if is_double else squares
@@ -167,7 +169,7 @@ def matmul(
 
 
 def _item(value: Fraction, special: float, form: Format) -> int:
-    """Return the item of a rational number, a power of two below it, or of Inf or NaN."""
+    """Return the item of a binary fraction, or of Inf or NaN."""
     if special != 0:
         kind = "nan" if math.isnan(special) else "inf"
         exact = codec.Exact(kind == "inf" and special < 0, special=kind)

@@ -1,10 +1,10 @@
 """Products of integer matrices, which are exact, and their rounding.
 
-GEMMul8 multiplies residues of the integers and reconstructs the product by the Chinese
-remainder theorem. The product's magnitude is below half of the product of the moduli, so
-that the result is the product itself. It is computed here from parts of the integers,
-whose products are exact in float64. In fast mode, which does not ensure that bound, the
-remainder is taken of larger products.
+GEMMul8 multiplies residues of the integers, and reconstructs the product by the Chinese
+remainder theorem. The product's magnitude is below half of the product of the moduli.
+So the reconstruction gives the product itself. Here it is the sum of products of parts
+of the integers, which are exact in float64. Fast mode does not ensure the bound. Then a
+larger product is replaced by its remainder, as in the reconstruction.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ def _of_parts(x: Array, y: Array) -> Iterator[tuple[int, Array, Array]]:
 
 def _parts(x: Array, bits: int) -> list[Array]:
     """Return integers as parts, multiples of 2^0, 2^bits, 2^(2 bits) and so on."""
-    found = []
+    found: list[Array] = []
     while not found or x.any():
         upper = np.rint(np.ldexp(x, -bits))
         found.append(x - np.ldexp(upper, bits))
@@ -176,10 +176,10 @@ def _of_slices(
 ) -> Iterator[tuple[int, Array, Array]]:
     """Yield slices of x, and sums of slices of y that they are multiplied by.
 
-    The first slice has a sign, the others have none. Slices i and j, counted from 1, are
-    multiplied if i + j <= N + 1. Sums of N k products are at most 2^53.
+    The first slice has a sign, the others have none. Slices i and j, counted from 1,
+    are multiplied if i + j <= N + 1. Sums of N k products are at most 2^53.
     """
-    count = scheme.count
+    count = scheme.number
     most = max((53 - 8 - (count * x.shape[1]).bit_length()) // 8, 1)
     first, second = (_slices(z, count) for z in (x, y))
     sums: dict[tuple[int, int], Array] = {}

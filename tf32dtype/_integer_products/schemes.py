@@ -32,8 +32,6 @@ MODULI = (
     223, 217, 211, 199, 197, 193, 191, 181, 179, 173,
 )  # fmt: skip
 COUNTS = range(2, len(MODULI) + 1)
-#: Names for the lists of an error.
-COMMON = ("crt7", "crt10", "crt15", "int8x7")
 
 _NAME = re.compile(r"(crt|int8x)([1-9]\d?)(_fast)?", re.IGNORECASE)
 #: Bits of the upper bounds of magnitudes in accurate and in fast mode.
@@ -45,7 +43,7 @@ class Scheme(NamedTuple):
 
     kind: str
     #: the number of moduli, or of slices
-    count: int
+    number: int
     #: whether moduli have the scales of GEMMul8's fast mode
     is_fast: bool = False
 
@@ -62,12 +60,12 @@ class Scheme(NamedTuple):
 
     @property
     def name(self) -> str:
-        return f"{self.kind}{self.count}{'_fast' * self.is_fast}"
+        return f"{self.kind}{self.number}{'_fast' * self.is_fast}"
 
     @property
     def product(self) -> int:
         """The product of the moduli."""
-        return math.prod(MODULI[: self.count])
+        return math.prod(MODULI[: self.number])
 
     def scales(self, x: Array, y: Array, is_double: bool) -> tuple[Array, Array]:
         """Return the exponents of the powers of two that rows of x and y are scaled by.
@@ -87,7 +85,7 @@ class Scheme(NamedTuple):
 
     def _fixed_point(self, x: Array) -> Array:
         """Scale to magnitudes below 2^(8 N - 1), so that N slices hold each number."""
-        return 8 * self.count - 2 - _tops(x)
+        return 8 * self.number - 2 - _tops(x)
 
     def _accurate(self, x: Array, y: Array) -> tuple[Array, Array]:
         """Scale by the largest sums of products of upper bounds, as GEMMul8 does."""

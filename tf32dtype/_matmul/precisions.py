@@ -27,7 +27,6 @@ from .._exact.rounding import ExactRounding, check_rounding
 from .._formats.aliases import BLOCK_FORMATS, canonical, cure, meanings
 from .._formats.quantize import ROUNDINGS, Tf32Rounding
 from .._integer_products.products import IntegerProducts
-from .._integer_products.schemes import COMMON as COMMON_INTEGER
 from .._integer_products.schemes import IntegerPrecision, Scheme
 
 if TYPE_CHECKING:
@@ -193,8 +192,8 @@ def find_precision(name: object) -> Precision:
     if (whole := _whole_name(name)) is not None:
         raise ValueError(
             f"precision {whole!r} must be given to td.matmul, td.matmul_precision,"
-            f" `tf32dtype run` or `tf32dtype compare`; got {brief(name)} for a call that"
-            " cannot use it"
+            f" `tf32dtype run` or `tf32dtype compare`; got {brief(name)} for a call"
+            " that cannot use it"
         )
     if row is None and {*meanings(text)} <= {*BLOCK_FORMATS}:
         kinds = ",".join(meanings(text))
@@ -274,7 +273,7 @@ def _whole_name(name: object) -> str | None:
 def _resolve_whole(settings: Settings, name: str) -> _core.MatmulSpec:
     """Resolve the arguments of "exact" and of emulated precisions, for all dtypes."""
     scheme = Scheme.of(name)
-    products: ExactProducts | IntegerProducts
+    products: Any
     if scheme is None:
         products = ExactProducts(check_rounding(settings.rounding))
     elif settings.rounding in (None, "ties_to_even"):
