@@ -77,6 +77,16 @@ def product(a: Any = A, b: Any = A, **keywords: Any) -> str:
     return str(td.matmul(a, b, **keywords).tobytes().hex())
 
 
+@pytest.mark.parametrize("name", ["exact", "crt5", "int8x3"])
+def test_products_of_precisions_without_float32_sums(folder: Path, name: Any) -> None:
+    done = tf32dtype("--precision", name, "products.py", folder=folder)
+    lines = done.stdout.split()
+    assert lines[:2] == [product(precision=name)] * 2
+    wide = td.matmul(A.astype(float), A.astype(float), precision=name)
+    assert lines[2] == wide.tobytes().hex()
+    assert f"ran in {name}" in done.stderr
+
+
 def test_products_obey(folder: Path) -> None:
     lines = tf32dtype(
         "--precision", "bf16", "products.py", folder=folder

@@ -147,3 +147,12 @@ def test_empty_products() -> None:
     assert td.matmul(b.T, a.T, precision="int8x4").shape == (4, 0)
     same(td.matmul(a.T, np.zeros((0, 2), np.float32), precision="crt8"),
          np.zeros((3, 2), np.float32))  # fmt: skip
+
+
+def test_plans_are_refused(factors: Any) -> None:
+    for precision in ("exact", "crt8"):
+        name: Any = precision
+        with pytest.raises(ValueError, match=f"products consist .* got '{precision}'"):
+            td.explain_matmul(*factors, precision=name)
+        with td.matmul_precision(name), pytest.raises(ValueError, match="got None"):
+            td.explain_matmul(*factors)

@@ -69,6 +69,7 @@ from .._base.errors import UserError
 from .._base.text import Table, number, print_json, progress
 from .._formats.table import formats
 from .._matmul.precisions import known as precision_names
+from .._matmul.precisions import whole_name
 from .._measures import emulation
 from .._measures.error_measures import blocks
 from .._measures.format_facts import NUMPY_NAMES, Facts, known, select, signed
@@ -285,7 +286,7 @@ def _names(names: str | None) -> tuple[list[str], list[str]]:
 def _named(arguments: Namespace) -> tuple[list[str], list[Way]]:
     """Return names of formats; precisions and block formats, of either option."""
     named, in_blocks = _names(arguments.formats)
-    words = [x for x in _words(arguments.precision) if not emulation.is_whole(x)]
+    words = [x for x in _words(arguments.precision) if whole_name(x) is None]
     wanted = [*in_blocks, *words]
     if arguments.precision is not None and not _words(arguments.precision):
         raise UserError(
@@ -297,7 +298,7 @@ def _named(arguments: Namespace) -> tuple[list[str], list[Way]]:
 def _whole(arguments: Namespace) -> list[str]:
     """Return the precisions that are compared with the exact product."""
     words = dict.fromkeys(_words(arguments.precision))
-    return [word for word in words if emulation.is_whole(word)]
+    return [word for word in words if whole_name(word) is not None]
 
 
 def _facts(named: Sequence[str], given: str | None) -> list[Facts]:

@@ -25,7 +25,7 @@ from typing import NoReturn
 from .. import _core
 from .._base.errors import UserError
 from .._base.text import strict_json
-from .._matmul.precisions import EXACT, find_precision, is_exact, precision_of_format
+from .._matmul.precisions import find_precision, precision_of_format, whole_name
 from .._programs import preload
 from .._programs.arithmetic import arithmetic
 from .._programs.context import set_matmul_precision
@@ -105,8 +105,8 @@ def run(arguments: Namespace) -> NoReturn:
         raise UserError(
             "--lapack cannot be combined with --no-blas, since LAPACK uses BLAS"
         )
-    exact = is_exact(arguments.precision)
-    blas = not (arguments.no_blas or exact) and _core.blas_available()
+    own = whole_name(arguments.precision)
+    blas = not (arguments.no_blas or own) and _core.blas_available()
     settings = settings_of(arguments, blas and not planned)
     only, but = (
         [find_region(text) for text in x] for x in (arguments.only, arguments.excepted)
@@ -141,8 +141,8 @@ def run(arguments: Namespace) -> NoReturn:
     label = (
         "the plan's precisions"
         if planned
-        else EXACT
-        if exact
+        else own
+        if own
         else find_precision(arguments.precision).short
     )
     failure = (

@@ -12,6 +12,7 @@ from .. import _core
 from .._base.caller import reports_errors
 from .._base.matrices import as_matrices
 from .._base.options import refuse_unknown, shows
+from .._base.wording import brief
 from .._formats.table import own_array
 from .matmul import check_operands
 from .precisions import PrecisionName, ProductOptions, Settings, resolve
@@ -155,6 +156,11 @@ def explain_matmul(
         raise TypeError(
             f"operands must be real; got {x.dtype} and {y.dtype}. A complex product is"
             " four real ones: explain that of a.real and b.real"
+        )
+    if spec is not None and spec.exact is not None and not own:
+        raise ValueError(
+            "precision must not be 'exact' or an emulated precision, whose products"
+            f" consist of several; got {brief(precision)}"
         )
     obeys = spec is not None and (
         common == np.float32 or (spec.float64 and common == np.float64)

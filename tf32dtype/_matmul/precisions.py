@@ -173,9 +173,12 @@ def known() -> list[str]:
     return [*presets, *shorts, EXACT, *get_args(IntegerPrecision)]
 
 
-def is_exact(name: object) -> bool:
-    """Return whether a precision means correctly rounded results."""
-    return isinstance(name, str) and name.lower() == EXACT
+def whole_name(name: object) -> str | None:
+    """Return the name of a precision that src/matmul does not compute, or None."""
+    if isinstance(name, str) and name.lower() == EXACT:
+        return EXACT
+    scheme = Scheme.of(name)
+    return None if scheme is None else scheme.name
 
 
 def find_precision(name: object) -> Precision:
@@ -189,7 +192,7 @@ def find_precision(name: object) -> Precision:
     """
     text = name if isinstance(name, str) else ""
     row = _BY_NAME.get(text.lower()) or _BY_FORMAT.get(canonical(text))
-    if (whole := _whole_name(name)) is not None:
+    if (whole := whole_name(name)) is not None:
         raise ValueError(
             f"precision {whole!r} must be given to td.matmul, td.matmul_precision,"
             f" `tf32dtype run` or `tf32dtype compare`; got {brief(name)} for a call"
@@ -232,7 +235,7 @@ def resolve(settings: Settings) -> _core.MatmulSpec | None:
         For a keyword that is not True or False, or no integer, where one is needed.
     """
     check_types(settings)
-    if (whole := _whole_name(settings.precision)) is not None:
+    if (whole := whole_name(settings.precision)) is not None:
         return _resolve_whole(settings, whole)
     row = None if settings.precision is None else find_precision(settings.precision)
     short = row.short if row else None
@@ -260,14 +263,6 @@ def resolve(settings: Settings) -> _core.MatmulSpec | None:
         model=model,
         scales_inside=model is not None and model.scales_inside,
     )
-
-
-def _whole_name(name: object) -> str | None:
-    """Return the name of a precision that src/matmul does not compute, or None."""
-    if is_exact(name):
-        return EXACT
-    scheme = Scheme.of(name)
-    return None if scheme is None else scheme.name
 
 
 def _resolve_whole(settings: Settings, name: str) -> _core.MatmulSpec:

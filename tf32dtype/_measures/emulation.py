@@ -11,15 +11,9 @@ from numpy.typing import NDArray
 from .._integer_products.schemes import Scheme
 from .._integer_products.truncation import moduli_needed, span
 from .._matmul.matmul import matmul
-from .._matmul.precisions import is_exact
 from .ulps import ulp_distance
 
 Array = NDArray[Any]
-
-
-def is_whole(name: str) -> bool:
-    """Return whether a precision is "exact" or an emulated one."""
-    return is_exact(name) or Scheme.of(name) is not None
 
 
 class Result(NamedTuple):

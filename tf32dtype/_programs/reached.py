@@ -196,9 +196,9 @@ def reached(
             into, key = others, (fate, dtype)
         before = into.get(key, (0, 0))
         into[key] = before[0] + calls, before[1] + adds
-    exact = precisions.is_exact(settings.precision)
+    whole = precisions.whole_name(settings.precision) is not None
     found = [
-        _unchanged(*key, *size, settings.blas, exact) for key, size in others.items()
+        _unchanged(*key, *size, settings.blas, whole) for key, size in others.items()
     ]
     for one in not_reached(counts, settings.lapack):
         work = f"{one.kind} ({one.name})" if one.name else one.kind
@@ -211,12 +211,12 @@ def reached(
 
 
 def _unchanged(
-    fate: str, dtype: str, calls: int, adds: int, blas: bool, is_exact: bool
+    fate: str, dtype: str, calls: int, adds: int, blas: bool, is_whole: bool
 ) -> Unchanged:
     work, remedy = _FATES[fate]
     if fate == "no precision" and not blas:
         work = f"{_PRODUCTS} by BLAS"
-        remedy = "" if is_exact else "Omit --no-blas to include them"
+        remedy = "" if is_whole else "Omit --no-blas to include them"
     if dtype == "complex128" and fate in ("float64", "complex"):
         remedy = "Use --float64 --complex64 to include them"
     return Unchanged(f"{dtype} {work}", calls, adds, None, remedy)
