@@ -28,7 +28,7 @@ Terms = dict[int, Array]
 _OVERFLOW, _INVALID = 2, 8  # as in src/runtime/fp_flags.h
 _NEAREST = ROUNDINGS.index("ties_to_even")
 #: Columns and elements of a tile of the result.
-_WIDTH, _TILE = 1024, 1 << 18
+_WIDTH, _TILE = 1024, 1 << 19
 #: Parts of an integer, at most: the product of all moduli has 156 bits.
 _MOST_PARTS = 8
 
