@@ -16,11 +16,12 @@ from .._formats.table import format_of_dtype, own_array
 from .._formats.typed import DTypeOf, Out, Scalar
 from .._matmul import matmul as product
 from .._matmul.precisions import (
+    EXACT,
     Float32PrecisionName,
     PrecisionName,
     ProductOptions,
     Settings,
-    is_exact,
+    whole_name,
 )
 
 Array = NDArray[Any]
@@ -217,7 +218,7 @@ def matmul(
 def _check(settings: Settings) -> None:
     """Refuse settings for which there is no bound."""
     usual = Settings(settings.precision)
-    rounds = is_exact(settings.precision)
+    rounds = whole_name(settings.precision) == EXACT
     for name in ProductOptions.__optional_keys__:
         value = getattr(settings, name)
         if value != getattr(usual, name) and not (rounds and name == "rounding"):
@@ -235,7 +236,7 @@ def _check(settings: Settings) -> None:
 def _bound(a: Array, b: Array, result: Array, settings: Settings) -> Array:
     from .error_bounds import error_bound
 
-    if is_exact(settings.precision):
+    if whole_name(settings.precision) == EXACT:
         if result.dtype.kind == "c":
             parts = [
                 _of_exact(part, settings.rounding)

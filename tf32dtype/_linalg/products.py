@@ -16,8 +16,8 @@ from .._matmul.precisions import (
     ProductOptions,
     Settings,
     find_precision,
-    is_exact,
     resolve,
+    whole_name,
 )
 
 Array = NDArray[Any]
@@ -51,7 +51,7 @@ class Products(NamedTuple):
         refuse_unknown(call, options, ProductOptions)
         resolve(Settings(precision, **options))
         largest = float(np.finfo(dtype).max)
-        if precision is not None and not is_exact(precision):
+        if precision is not None and whole_name(precision) is None:
             name = find_precision(precision).format
             dtype = np.dtype(np.float32)
             largest = float(
