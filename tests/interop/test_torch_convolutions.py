@@ -229,3 +229,13 @@ def test_empty():
     for form in BOTH:
         with tt.matmul_precision(form):
             assert layer(torch.ones(0, 4, 5, 5)).shape == (0, 6, 3, 3)
+
+
+@pytest.mark.parametrize("kind", [nn.Conv2d, nn.ConvTranspose2d])
+def test_no_images(kind):
+    layer = kind(4, 4, 3, groups=2)
+    x = torch.ones(0, 4, 8, 8, requires_grad=True)
+    with tt.matmul_precision("bf16"):
+        layer(x).sum().backward()
+    assert not layer.weight.grad.any()
+    assert x.grad.shape == x.shape

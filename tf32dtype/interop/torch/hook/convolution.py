@@ -217,7 +217,8 @@ def _convolved_back(
 def _correlated(multiply: Multiplier, left: Tensor, x: Tensor, way: Geometry) -> Tensor:
     """Return the sums over images and outputs: (groups, channels of `left`, k)."""
     outputs = left.shape[2:]
-    by_group = left.reshape(len(left), way.groups, -1, prod(outputs))
+    channels = left.shape[1] // way.groups
+    by_group = left.reshape(len(left), way.groups, channels, prod(outputs))
     rows = by_group.permute(1, 2, 0, 3).flatten(2)
     windows = _windows(x, way, outputs)
     sums = [
