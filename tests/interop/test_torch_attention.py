@@ -193,3 +193,15 @@ def test_layers_of_attention():
             layer(x, x, x, need_weights=False)
         assert scope.calls == {"": 3, "out_proj": 1}
         assert not scope.unreached
+
+
+def test_operations_of_attention_have_its_roles():
+    x, mask = torch.randn(1, 2, 4, 8), torch.zeros(4, 4, requires_grad=True)
+    function = torch.nn.functional.scaled_dot_product_attention
+    operation = torch.ops.aten.scaled_dot_product_attention
+    results = []
+    for one in (function, operation, operation.default):
+        with tt.matmul_precision("bf16", kv_cache="fp8_e4m3"):
+            results.append(one(x, x, x, mask))
+    assert torch.equal(results[0], results[1])
+    assert torch.equal(results[0], results[2])

@@ -254,3 +254,115 @@ def test_subclasses(mode):
         A @ Wrapped(A)
         functional.linear(A, Wrapped(A))
     assert scope.calls == {"": 2}
+
+
+class Opaque(Wrapped):
+    """A subclass that multiplies without operations of PyTorch."""
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        return torch.from_numpy(args[0].x.numpy() @ args[1].numpy())
+
+
+def test_subclasses_that_multiply_themselves_are_counted():
+    with (
+        pytest.warns(UserWarning, match="of a tensor subclass"),
+        tt.matmul_precision("bf16") as scope,
+    ):
+        Opaque(A) @ A
+    assert scope.unreached == {("aten.mm.default", "of a tensor subclass"): 1}
+    with tt.matmul_precision("bf16", only=["other"]) as scope:
+        Opaque(A) @ A
+    assert not scope.unreached
+
+
+# -- calls that PyTorch refuses ------------------------------------------------------
+
+
+def ones(*shape, dtype=torch.float32):
+    return torch.ones(shape, dtype=dtype)
+
+
+NARROW = ones(3, 5, dtype=torch.bfloat16)
+#: Calls that PyTorch refuses, by what is wrong.
+INVALID = {
+    "stacks": lambda: torch.bmm(ones(1, 2, 3), ones(4, 3, 5)),
+    "dtypes": lambda: torch.mm(ones(2, 3), NARROW),
+    "axes": lambda: torch.mm(ones(2, 2, 3), ones(3, 5)),
+    "k": lambda: torch.mv(ones(2, 3), ones(4)),
+    "dot": lambda: torch.dot(ones(2), ones(3)),
+    "addend": lambda: torch.addmm(ones(5, 4), ones(1, 3), ones(3, 4)),
+    "addend of another dtype": lambda: torch.addmm(ones(5), NARROW.T, NARROW),
+    "in place": lambda: ones(5, 4).addmm_(ones(1, 3), ones(3, 4)),
+    "channels of groups": lambda: functional.conv2d(
+        ones(1, 5, 4, 4), ones(4, 2, 3, 3), groups=2
+    ),
+    "channels": lambda: functional.conv2d(ones(1, 5, 4, 4), ones(4, 2, 3, 3)),
+    "kernel": lambda: functional.conv2d(ones(1, 2, 2, 2), ones(4, 2, 3, 3)),
+    "bias": lambda: functional.conv1d(ones(1, 2, 4), ones(4, 2, 3), ones(1)),
+    "dtypes of a convolution": lambda: functional.conv1d(
+        ones(1, 3, 4), NARROW[:, None].mT.mT[:, [0, 0, 0], :3]
+    ),
+    "channels of a transposed convolution": lambda: functional.conv_transpose1d(
+        ones(1, 2, 4), ones(4, 2, 3)
+    ),
+    "block scales": lambda: torch._scaled_mm(
+        ones(16, 32).to(torch.float8_e4m3fn),
+        ones(16, 32).to(torch.float8_e4m3fn).T,
+        ones(16, 2),
+        ones(2, 16),
+    ),
+    "heads": lambda: functional.scaled_dot_product_attention(
+        ones(2, 4, 4, 8), ones(2, 2, 5, 8), ones(2, 2, 5, 8)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", INVALID)
+def test_refused_calls(name):
+    class Layer(nn.Module):
+        def forward(self):
+            return INVALID[name]()
+
+    model = nn.ModuleDict({"of": Layer()})
+    with pytest.raises((RuntimeError, ValueError)) as usual:
+        INVALID[name]()
+    for _ in range(2):  # a refused call is not remembered
+        with (
+            pytest.raises(type(usual.value)) as found,
+            tt.matmul_precision("bf16", model=model),
+        ):
+            model["of"]()
+        assert str(found.value) == f"layer 'of': {usual.value}"
+
+
+def test_attention_must_have_as_many_values_as_keys():
+    with (
+        pytest.raises(ValueError, match="value must have a row for each row of key"),
+        tt.matmul_precision("bf16"),
+    ):
+        functional.scaled_dot_product_attention(
+            ones(2, 3, 4, 8), ones(2, 3, 5, 8), ones(2, 3, 6, 8)
+        )
+
+
+def test_other_modes_do_not_see_the_trial_of_a_call():
+    seen = []
+
+    class Seeing(torch.utils._python_dispatch.TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            seen.append(func)
+            return func(*args, **(kwargs or {}))
+
+    with Seeing(), tt.matmul_precision("bf16"):
+        torch.mm(ones(7, 13), ones(13, 11))
+    assert seen
+    assert torch.ops.aten.mm.default not in seen
+
+
+def test_errors_have_no_advice_for_other_functions():
+    with (
+        pytest.raises(ValueError, match=r"got inf at x\[0, 0\]$"),
+        tt.matmul_precision("nvfp4"),
+    ):
+        torch.full((2, 2), torch.inf) @ ones(2, 2)

@@ -30,6 +30,14 @@ ROLES_OF_PRODUCTS: tuple[tuple[Role, Role], ...] = (
 )
 
 
+#: The functions that compute attention, perhaps by other operations.
+_FUNCTIONS = (
+    torch.nn.functional.scaled_dot_product_attention,
+    aten.scaled_dot_product_attention,
+    aten.scaled_dot_product_attention.default,
+)
+
+
 class WatchAttention(TorchFunctionMode):
     """Says when attention begins and ends.
 
@@ -37,20 +45,29 @@ class WatchAttention(TorchFunctionMode):
     ----------
     tell : callable
         It is given the roles of the products that follow; afterwards no roles.
+    name : callable
+        It is given an error, and the arguments, to put the layer into the error.
     """
 
-    def __init__(self, tell: Callable[[tuple[tuple[Role, Role], ...]], None]) -> None:
+    def __init__(
+        self,
+        tell: Callable[[tuple[tuple[Role, Role], ...]], None],
+        name: Callable[[Exception, Any], None],
+    ) -> None:
         super().__init__()
-        self._tell = tell
+        self._tell, self._name = tell, name
 
     def __torch_function__(
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
-        if func is not torch.nn.functional.scaled_dot_product_attention:
+        if func not in _FUNCTIONS:
             return func(*args, **(kwargs or {}))
         self._tell(ROLES_OF_PRODUCTS)
         try:
             return func(*args, **(kwargs or {}))
+        except RuntimeError as error:
+            self._name(error, args)
+            raise
         finally:
             self._tell(())
 
@@ -67,6 +84,11 @@ def _attention(
     attn_mask: Tensor | None = None,
     scale: float | None = None,
 ) -> tuple[Tensor, Tensor]:
+    if key.shape[:-1] != value.shape[:-1]:
+        raise ValueError(
+            "value must have a row for each row of key; got shapes"
+            f" {tuple(value.shape)} and {tuple(key.shape)}"
+        )
     factor = _factor(query, scale)
     keys, values = (_repeated(x, query) for x in (key, value))
     scores = _scores(products, query, keys, factor, is_causal, attn_mask)

@@ -21,6 +21,7 @@ from .layers import Layers, Place
 from .multiply import product_of_codes
 from .operations import CODES, DTYPES, Multiplier
 from .recipe import Recipe, Role
+from .trial import check_call
 
 #: Returns the recipe of a layer; None: PyTorch computes it.
 Choose = Callable[[str], Recipe | None]
@@ -30,6 +31,12 @@ _NO_NUMBERS = "on meta"
 
 #: Classes of tensors that PyTorch itself computes.
 _PLAIN = (Tensor, nn.Parameter, nn.Buffer)
+#: What is done with operations that multiply matrices.
+_MULTIPLIES = (Kind.REPLACE, Kind.UNREACHED)
+#: The attribute of errors that name their layer.
+_NAMED = "_names_layer"
+#: Advice of `tf32dtype.blocks.quantize`, whose arguments scopes do not have.
+_ADVICE = ". Use overflow='saturate' to clip"
 
 
 class NotReplaced(Exception):
@@ -74,6 +81,8 @@ class ProductMode(TorchDispatchMode):
         self.unreached: Counter[tuple[str, str]] = Counter()
         #: roles of the next products
         self._expected: list[tuple[Role, Role]] = []
+        #: operations so far that multiply, and whose operands have numbers or are fake
+        self._seen = 0
 
     @contextmanager
     def watch(self) -> Iterator[Self]:
@@ -82,7 +91,7 @@ class ProductMode(TorchDispatchMode):
             stack.enter_context(innermost(self))
             self.layers.watch(stack)
             stack.enter_context(_FAST_PATHS)
-            stack.enter_context(WatchAttention(self._expect))
+            stack.enter_context(WatchAttention(self._expect, self._name))
             stack.enter_context(self)
             yield self
 
@@ -94,9 +103,10 @@ class ProductMode(TorchDispatchMode):
     ) -> Any:
         kwargs = kwargs or {}
         if FakeTensor in types:
+            self._seen += 1
             return func(*args, **kwargs)
         if any(kind not in _PLAIN for kind in types):
-            return NotImplemented  # a subclass computes it, perhaps by other operations
+            return self._by_subclass(func, types, args, kwargs)
         kind, operation, target, why = known(func)
         if kind is Kind.LEAVE or _entered.modes[-1:] != [self]:
             return func(*args, **kwargs)
@@ -106,12 +116,50 @@ class ProductMode(TorchDispatchMode):
                     return func.decompose(*args, **kwargs)
             if func not in OF_NESTED:
                 return func(*args, **kwargs)
+        self._seen += 1
         why = why or _reason(args, kwargs)
         if why:
             if why != _NO_NUMBERS and self.choose(self.layers.running) is not None:
                 self.unreached[str(func), why] += 1
             return func(*args, **kwargs)
-        return self.replaced(func, operation, target, args, kwargs)
+        try:
+            check_call(func, args, kwargs)
+            return self.replaced(func, operation, target, args, kwargs)
+        except (RuntimeError, ValueError, IndexError) as error:
+            self._name(error, args)
+            raise
+
+    def _by_subclass(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        """Let a subclass of Tensor compute an operation, perhaps by other operations.
+
+        If it multiplies without them, the operation was not replaced.
+        """
+        multiplies = func in OF_NESTED or known(func).kind in _MULTIPLIES
+        if not multiplies or _entered.modes[-1:] != [self]:
+            return NotImplemented
+        before = self._seen
+        result: Any = NotImplemented
+        with self:
+            for kind in types:
+                if kind not in _PLAIN and result is NotImplemented:
+                    result = kind.__torch_dispatch__(func, types, args, kwargs)
+        is_done = result is not NotImplemented and self._seen == before
+        if is_done and self.choose(self.layers.running) is not None:
+            self.unreached[str(func), "of a tensor subclass"] += 1
+            self._seen += 1
+        return result
+
+    def _name(self, error: Exception, args: Sequence[Any]) -> None:
+        """Put the layer of an operation into its error."""
+        if getattr(error, _NAMED, False):
+            return
+        setattr(error, _NAMED, True)
+        operands = [x for x in args if isinstance(x, Tensor)]
+        layer = self.layers.running
+        if len(operands) > 1:
+            layer = self.layers.place(operands[-2], operands[-1], (None, None)).layer
+        if layer and error.args:
+            error.args = (f"layer {layer!r}: {error.args[0]}", *error.args[1:])
 
     def replaced(
         self, func: Any, operation: Any, target: str, args: Any, kwargs: Any
@@ -193,7 +241,10 @@ class ProductMode(TorchDispatchMode):
                 x, y = (as_array(one, narrow) for one in (a, b))
                 result = way.multiply(x, y)
         except (ValueError, TypeError, MemoryError) as error:
-            raise type(error)(f"{where(place)}: {error}") from None
+            text = str(error).removesuffix(_ADVICE)
+            named = type(error)(f"{where(place)}: {text}")
+            setattr(named, _NAMED, True)
+            raise named from None
         return torch.from_numpy(result)
 
 
