@@ -269,6 +269,34 @@ def test_activations_may_be_left_out(model: Any, tmp_path: Path) -> None:
     assert (group["targets"], group["input_activations"]) == (["layers.0"], None)
 
 
+@pytest.mark.parametrize("role", ["gradients", "kv_cache", "probabilities"])
+def test_formats_of_other_operands_are_refused(
+    model: Any, refusal: Any, tmp_path: Path, role: str
+) -> None:
+    plan = tt.Plan({"layers.3": {"precision": "mxfp8", role: "fp8_e5m2"}})
+    said = refusal(model, plan, tmp_path)
+    assert f"layers.3: {role} must have the format of activations, mxfp8" in said
+    words = [f"{tmp_path}/in", f"{tmp_path}/out/", "--plan", f"{tmp_path}/plan.toml"]
+    assert main(["convert", *words, "--weights-only", "--min-db=-inf"]) == 0
+
+
+def test_formats_of_activations_may_be_those_of_others(
+    model: Any, tmp_path: Path
+) -> None:
+    plan = tt.Plan({"layers.3": {"precision": "mxfp8", "kv_cache": "mxfp8_e4m3"}})
+    export(model, plan, tmp_path)
+
+
+def test_a_plan_that_is_not_final_is_named(
+    model: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    save(model, tmp_path / "in")
+    tt.Plan({"layers.3": "mxfp8"}, final=False).save(tmp_path / "plan.toml")
+    words = [f"{tmp_path}/in", f"{tmp_path}/out/", "--plan", f"{tmp_path}/plan.toml"]
+    assert main(["convert", *words]) == 0
+    assert "plan.toml is not final, but the best so far" in capsys.readouterr().err
+
+
 def test_parameters_of_other_modules(refusal: Any, tmp_path: Path) -> None:
     class Other(nn.Module):
         def __init__(self) -> None:

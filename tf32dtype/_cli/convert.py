@@ -247,6 +247,8 @@ def _work(arguments: Namespace) -> tuple[Options, Target | Planned]:
         plan = read_layer_plan(arguments.plan)
     except ValueError as error:
         raise UserError(str(error)) from None
+    if not plan.final:
+        _tell(f"{arguments.plan} is not final, but the best so far of its search")
     options = Options(
         "",
         exclude=tuple(arguments.exclude),

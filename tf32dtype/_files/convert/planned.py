@@ -69,6 +69,9 @@ class Planned:
         left_out: dict[str, str] = {}
         refused: dict[str, list[str]] = {}
         layers: dict[str, None] = {}
+        for planned in (*self.plan.layers, self.plan.default):
+            if why := self._not_stored(planned):
+                refused.setdefault(why, []).append(planned.name)
         for tensor in source.values():
             if tensor.group is not None:
                 raise UserError(
@@ -134,6 +137,19 @@ class Planned:
             except ValueError as error:
                 raise ValueError(str(error).rpartition(": ")[2]) from None
         return target
+
+    def _not_stored(self, planned: PlannedLayer) -> str:
+        """Return why formats of other operands cannot be stored; "" if they can."""
+        inputs = planned.format_of("activations")
+        for role in ("gradients", "kv_cache", "probabilities"):
+            given = getattr(planned, role)
+            if self.weights_only or given is None or _parsed(given) == _parsed(inputs):
+                continue
+            return (
+                f"{role} must have the format of activations, {inputs}; got {given}."
+                " Use --weights-only to leave them out"
+            )
+        return ""
 
     def _inputs(self, text: str, stores: bool, weights: str) -> Any:
         """Return the arguments of activations; None: they are not rounded."""
