@@ -284,7 +284,7 @@ def ones(*shape, dtype=torch.float32):
 
 
 NARROW = ones(3, 5, dtype=torch.bfloat16)
-#: Calls that PyTorch refuses, by what is wrong.
+#: Calls that PyTorch refuses, by the cause.
 INVALID = {
     "stacks": lambda: torch.bmm(ones(1, 2, 3), ones(4, 3, 5)),
     "dtypes": lambda: torch.mm(ones(2, 3), NARROW),

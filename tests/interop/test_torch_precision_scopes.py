@@ -258,3 +258,13 @@ def test_codes_that_a_device_does_not_have(model):
         model(X)
         with pytest.raises(ValueError, match=message):
             codes @ codes.T
+
+
+def test_names_must_be_names():
+    for given in ({"precision": ""}, {"weights": ""}, {"precision": "bf16:"}):
+        with pytest.raises(ValueError, match="must be one of"):
+            tt.matmul_precision(**given)
+    with pytest.raises(TypeError, match="only must be strings; got 1"):
+        tt.matmul_precision("bf16", only=[1])
+    with pytest.raises(ValueError, match="gradients: format must be one of"):
+        tt.matmul_precision("bf16", gradients="fp9")

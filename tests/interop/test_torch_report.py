@@ -549,6 +549,22 @@ def test_wrong_arguments(arguments, options, error, message):
         tt.report(model or stack(4, 4), *others, **options)
 
 
+def test_a_plan_does_not_count(net, tokens):
+    usual = made(net, tokens)
+    tt.apply(tt.Plan(default="nvfp4"), net)
+    tt.apply(tt.Plan(default="nvfp4"), net.head)
+    forwards = [vars(x)["forward"] for x in (net, net.head)]
+    found = made(net, tokens)
+    assert (found.rows, found.unreached) == (usual.rows, usual.unreached)
+    assert found.output_db == usual.output_db
+    assert [vars(x)["forward"] for x in (net, net.head)] == forwards
+
+
+def test_usual_precisions_are_those_of_the_device(net, tokens):
+    found = tt.report(net, (tokens,), device="H100", sensitivities=False, quiet=True)
+    assert found.precisions == ("bf16", "fp8_e4m3", "mxfp8")
+
+
 def test_a_model_without_products():
     with pytest.raises(ValueError, match=r"must multiply matrices.*got none"):
         made(nn.ReLU().eval(), torch.ones(3))

@@ -390,3 +390,14 @@ def test_a_quiet_search_gives_no_warnings() -> None:
         warnings.simplefilter("error")
         plan = tune(net(between=1), tolerance=1e-3)
     assert plan.final
+
+
+def test_a_metric_may_pass_tensors_with_a_history() -> None:
+    torch.manual_seed(0)
+    first = nn.Linear(32, 32)
+
+    def metric(model: Any, batches: Any) -> float:
+        return float(sum(model(first(x)).square().mean().detach() for x in batches))
+
+    plan = tune(net(), metric, tolerance=0.1, precisions=["bf16"])
+    assert set(formats(plan).values()) == {"bf16"}

@@ -12,11 +12,13 @@ from typing import Any, Self, Unpack
 
 from torch import nn
 
+from ..._base.arguments import checked_strings
 from ..._base.caller import warn
 from ..._base.options import refuse_unknown, shows
 from ..._base.scopes import Scope
 from ..._base.wording import brief
 from .hook.mode import ProductMode, innermost
+from .hook.operand_format import operand_format
 from .hook.recipe import ROLES, Defaults, Formats, Recipe, make_recipe
 from .plan.plan import Plan, checked_plan, warn_of_names
 
@@ -125,6 +127,9 @@ class matmul_precision(Scope):
         **formats: Unpack[Formats],
     ) -> None:
         refuse_unknown("matmul_precision", formats, Formats)
+        for name in (precision, *(formats.get(role) for role in ROLES)):
+            if name == "":
+                operand_format(name)  # raises
         if model is not None and not isinstance(model, nn.Module):
             raise TypeError(f"model must be a torch.nn.Module; got {brief(model)}")
         self._plan = None
@@ -193,7 +198,7 @@ def patterns(argument: str, names: Iterable[str]) -> tuple[str, ...]:
             f"{argument} must be a list of names; got {brief(names)}. Use"
             f" [{brief(names)}]"
         )
-    return tuple(names)
+    return checked_strings(names, argument)
 
 
 def _refuse_formats(given: Mapping[str, Any]) -> None:

@@ -25,13 +25,15 @@ from .trial import check_call
 
 #: Returns the recipe of a layer; None: PyTorch computes it.
 Choose = Callable[[str], Recipe | None]
+#: The operation and reason of products that scopes of the program's own replace.
+INNER = ("products", "in the program's own scopes")
 #: The reason that is not counted.
 _NO_NUMBERS = "on meta"
 
 
 #: Classes of tensors that PyTorch itself computes.
 _PLAIN = (Tensor, nn.Parameter, nn.Buffer)
-#: What is done with operations that multiply matrices.
+#: The kinds of operations that multiply matrices.
 _MULTIPLIES = (Kind.REPLACE, Kind.UNREACHED)
 #: The attribute of errors that name their layer.
 _NAMED = "_names_layer"
@@ -69,6 +71,8 @@ class ProductMode(TorchDispatchMode):
         Replaced products by layer.
     unreached : Counter
         Operations that multiply and were not replaced, by their name and the reason.
+    inner : int
+        Products that scopes inside this one replaced.
     """
 
     supports_higher_order_operators = True
@@ -79,6 +83,7 @@ class ProductMode(TorchDispatchMode):
         self.layers = Layers(model)
         self.calls: Counter[str] = Counter()
         self.unreached: Counter[tuple[str, str]] = Counter()
+        self.inner = 0
         #: roles of the next products
         self._expected: list[tuple[Role, Role]] = []
         #: operations so far that multiply, and whose operands have numbers or are fake
@@ -223,6 +228,9 @@ class ProductMode(TorchDispatchMode):
         if recipe is None:
             raise NotReplaced
         self.calls[place.layer] += 1
+        for mode in _entered.modes[:-1]:
+            if mode is not None:
+                mode.inner += 1
         return self.multiplier_at(place, recipe)
 
     def multiplier_at(self, place: Place, recipe: Recipe) -> Multiplier:
@@ -292,6 +300,11 @@ def innermost(mode: ProductMode | None) -> Iterator[None]:
         yield
     finally:
         _entered.modes.pop()
+
+
+def entered() -> ProductMode | None:
+    """Return the mode of this thread's innermost scope; None: PyTorch computes."""
+    return _entered.modes[-1] if _entered.modes else None
 
 
 class _FastPaths:

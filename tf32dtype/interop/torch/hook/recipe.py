@@ -123,7 +123,14 @@ def make_recipe(precision: str | None, **given: Unpack[Formats]) -> Recipe:
         or (usual if role in ("weights", "activations") else others)
         for role in ROLES
     }
-    formats = {role: operand_format(name, scale) for role, name in names.items()}
+    formats: dict[Role, OperandFormat] = {}
+    for role, name in names.items():
+        try:
+            formats[role] = operand_format(name, scale)
+        except ValueError as error:
+            if getattr(chosen, role) is None:
+                raise
+            raise ValueError(f"{role}: {error}") from None
     if scale != "tensor" and not any(form.scale for form in formats.values()):
         given_names = joined(sorted({*names.values()}))
         raise ValueError(f"scale={scale!r} must be given with FP8; got {given_names}")

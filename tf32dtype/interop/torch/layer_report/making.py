@@ -12,9 +12,9 @@ from ...._base.caller import warn
 from ...._base.wording import brief
 from ...._programs.report.naming import some
 from ....tensor_core.device import DeviceName
-from .recording import Recorder
+from .recording import Recorder, formats_on
 from .result import LayerReport
-from .running import Runs, calls_of
+from .running import Runs, calls_of, unplanned
 from .sensitivity import Sensitivities, groups_of, measure_outputs
 
 #: The formats that are measured by default.
@@ -55,7 +55,7 @@ def report(
         keyword arguments of a batch.
     precisions : iterable of str
         Formats as in `matmul_precision`: precisions such as "fp8_e4m3:row", or block
-        formats.
+        formats. The default ones are left out if the device cannot multiply them.
     device : str, optional
         The device whose tensor core multiplies. None: this package's own sums.
     target_db : float
@@ -113,7 +113,7 @@ def report(
 
     The SNR of the outputs is against the outputs without rounding. Squares of all float
     tensors of the output are added. Copies of the inputs are used in each run, and
-    buffers that a run changes are restored.
+    buffers that a run changes are restored. A plan of `apply` does not count.
 
     Examples
     --------
@@ -132,12 +132,30 @@ def report(
         raise ValueError(f"target_db must be more than 0 and finite; got {target:g}")
     calls = calls_of(inputs, kwargs)
     runs = Runs(model, calls, seed)
+    if precisions is PRECISIONS:
+        precisions = formats_on(device, PRECISIONS)
     recorder = Recorder(precisions, device=device, model=model, seed=seed)
     if names := _in_training(model):
         warn(
             f"layers compute in training mode: {some(names, 3, ', ')}. Call"
             " model.eval() to measure the model as it is used"
         )
+    with unplanned(model):
+        return _measured(
+            model, runs, recorder, device, target, sensitivities, groups, quiet
+        )
+
+
+def _measured(
+    model: nn.Module,
+    runs: Runs,
+    recorder: Recorder,
+    device: DeviceName | None,
+    target: float,
+    sensitivities: bool,
+    groups: Mapping[str, Iterable[str] | str] | None,
+    quiet: bool,
+) -> LayerReport:
     is_partial = False
     try:
         with recorder:

@@ -18,7 +18,7 @@ from ...._programs.context import matmul_precision
 from ....tensor_core.device import DeviceName
 from ..hook.kinds import Kind, known
 from ..hook.layers import Place
-from ..hook.mode import NotReplaced, ProductMode, as_array
+from ..hook.mode import INNER, NotReplaced, ProductMode, as_array
 from ..hook.operations import Multiplier
 from ..hook.recipe import Recipe, make_recipe
 from .measuring import Array, Gathered
@@ -171,10 +171,23 @@ class Recorder:
     @property
     def unreached(self) -> tuple[Unreached, ...]:
         """The operations that multiply matrices and were not measured."""
+        found = self._mode.unreached.copy()
+        if self._mode.inner:
+            found[INNER] = self._mode.inner
         return tuple(
             Unreached(name, reason, calls)
-            for (name, reason), calls in self._mode.unreached.most_common()
+            for (name, reason), calls in found.most_common()
         )
+
+
+def formats_on(device: DeviceName | None, names: Sequence[str]) -> tuple[str, ...]:
+    """Return those formats that a device can multiply; all if it has none of them."""
+    found = []
+    for name in names:
+        with suppress(ValueError):
+            make_recipe(name, device=device)
+            found.append(name)
+    return tuple(found or names)
 
 
 def recipes_of(

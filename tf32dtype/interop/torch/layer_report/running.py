@@ -15,6 +15,7 @@ from torch.utils import _pytree as pytree
 
 from ...._base.wording import brief
 from ...._measures.error_measures import BLOCK_ELEMENTS, errors, squares
+from ..plan.apply import Forward
 
 Array = NDArray[Any]
 #: The positional and the keyword arguments of a call.
@@ -104,14 +105,34 @@ class Runs:
         ):
             torch.manual_seed(self._seed)
             for call in self._calls:
-                args, kwargs = pytree.tree_map(_copied, call)
+                args, kwargs = copied(call)
                 found.append(_floats(self._model(*args, **kwargs)))
                 advance()
         return found
 
 
-def _copied(x: Any) -> Any:
-    return x.detach().clone() if isinstance(x, Tensor) else copy.deepcopy(x)
+def copied(call: Any) -> Any:
+    """Return a copy of the arguments of a call; tensors have no history."""
+    return pytree.tree_map(
+        lambda x: x.detach().clone() if isinstance(x, Tensor) else copy.deepcopy(x),
+        call,
+    )
+
+
+@contextmanager
+def unplanned(model: nn.Module) -> Iterator[None]:
+    """Let a model and its parts run without the plans of `apply`."""
+    plans = []
+    for module in model.modules():
+        forward = vars(module).get("forward")
+        if isinstance(forward, Forward):
+            plans.append((module, forward))
+            del vars(module)["forward"]
+    try:
+        yield
+    finally:
+        for module, forward in plans:
+            vars(module)["forward"] = forward
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,6 +14,7 @@ from ...._files.layer_plans import PlannedLayer
 from ..hook.layers import Place
 from ..hook.mode import ProductMode
 from ..hook.recipe import Recipe
+from ..layer_report.running import copied
 from .apply import Forward
 from .plan import Plan
 
@@ -92,7 +92,7 @@ class Recording(Forward):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.call is None:
-            self.call = copy.deepcopy((args, kwargs))  # a cache changes in the call
+            self.call = copied((args, kwargs))  # a cache changes in the call
         return super().__call__(*args, **kwargs)
 
     def mode(self) -> ProductMode:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Self
 
 from torch import nn
@@ -276,13 +276,20 @@ def warn_of_names(
     names: Iterable[str], known: Iterable[str], argument: str = "plan"
 ) -> None:
     """Warn of names that match no layer, with the names nearest to them."""
+    for line in said_of_names(names, known, argument):
+        warn(line)
+
+
+def said_of_names(
+    names: Iterable[str], known: Iterable[str], argument: str
+) -> Iterator[str]:
+    """Yield a line for each name that matches no layer."""
     layers = [*dict.fromkeys(known)]
     for name in names:
         if not any(PlannedLayer(name).matches(layer) for layer in layers):
             fix = did_you_mean(name, filter(None, layers))
-            warn(
-                f"{argument} names {brief(name)}, which matches no layer"
-                + (f". {fix}" if fix else "")
+            yield f"{argument} names {brief(name)}, which matches no layer" + (
+                f". {fix}" if fix else ""
             )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import json
 import math
@@ -21,6 +20,7 @@ from ...._files.layer_plans import PlannedLayer, layer_plan_text
 from ...._programs.tune.journal import Trials
 from ..hook.mode import ProductMode
 from ..hook.recipe import Recipe
+from ..layer_report.running import copied
 from .apply import Forward, running
 from .items import Item, Recording
 from .plan import Plan
@@ -230,7 +230,7 @@ class Runner:
 
     def _output_in(self, plan: Plan) -> Tensor | None:
         """Return the first floating-point tensor of the first call's output."""
-        args, kwargs = copy.deepcopy(self._call)
+        args, kwargs = copied(self._call)
         with torch.no_grad(), running(_Silent(self.model, plan)):
             found = self.model(*args, **kwargs)
         leaves = tree_leaves({**found} if isinstance(found, Mapping) else found)
