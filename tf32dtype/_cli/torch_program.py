@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 from .._base.errors import UserError
 from .._base.text import strict_json
+from .._files.layer_plans import read_layer_plan
 from .._programs.program import Failed, end_of_program
 from .._programs.report.naming import kind_and_message, numbered, some
 from .._programs.report.output import check_folder
@@ -75,19 +76,38 @@ def import_torch() -> Any:
     return tt
 
 
-def torch_formats(names: Sequence[str]) -> tuple[str, ...]:
+def torch_formats(given: str | None, usual: str, device: Any = None) -> tuple[str, ...]:
     """Return formats in their canonical spelling, the cheapest first.
+
+    Parameters
+    ----------
+    given : str or None
+        Names that commas or spaces separate. None: those of the usual names that the
+        device can multiply.
+    usual : str
+        The usual names.
+    device : str, optional
+        The device that multiplies.
 
     Raises
     ------
     UserError
-        For an unknown format, for none, and if PyTorch is missing.
+        For an unknown format or device, for formats that the device cannot multiply,
+        for none, and if PyTorch is missing.
     """
     import_torch()
     from ..interop.torch.hook.operand_format import operand_format
+    from ..interop.torch.hook.recipe import make_recipe
+    from ..interop.torch.layer_report.recording import formats_on
+
+    names: Sequence[str] = (given or usual).replace(",", " ").split()
+    if not given:
+        names = formats_on(device, names)
 
     try:
         found = {operand_format(name) for name in names}
+        for name in names:
+            make_recipe(name, device=device)
     except ValueError as error:
         raise UserError(str(error)) from None
     if not found:
@@ -133,7 +153,13 @@ def torch_scope(arguments: Namespace) -> matmul_precision:
         )
         return scope
     except (ValueError, TypeError) as error:
-        raise UserError(str(error)) from None
+        text = str(error)
+        for option in _ROLES:
+            name = option.split()[0]
+            role = name[2:].replace("-", "_")
+            if text.startswith(f"{role}: "):
+                text = f"{name}{text.removeprefix(role)}"
+        raise UserError(text) from None
 
 
 class Summary:
@@ -147,12 +173,25 @@ class Summary:
         Words for the formats.
     ending : str
         How the program failed; "" if it did not.
+    inner : int
+        Products in scopes of the program's own.
+    absent : sequence of str
+        Lines about names that match no layer.
     """
 
-    def __init__(self, scope: matmul_precision, name: str, ending: str) -> None:
+    def __init__(
+        self,
+        scope: matmul_precision,
+        name: str,
+        ending: str,
+        inner: int,
+        absent: Sequence[str],
+    ) -> None:
         self.scope = scope
         self.name = name
         self.ending = ending
+        self.inner = inner
+        self.absent = absent
 
     def record(self) -> dict[str, Any]:
         """Return a record for JSON."""
@@ -161,6 +200,8 @@ class Summary:
             "ending": self.ending,
             "calls": sum(self.scope.calls.values()),
             "layers": dict(self.scope.calls),
+            "in_own_scopes": self.inner,
+            "names_of_no_layer": [*self.absent],
             "unreached": [
                 {"operation": name, "reason": why, "calls": count}
                 for (name, why), count in self.scope.unreached.most_common()
@@ -172,7 +213,6 @@ class Summary:
         calls, name = self.scope.calls, self.name
         if self.ending:
             print(f"tf32dtype: the program {self.ending}", file=stream)
-            return
         total = sum(calls.values())
         if total:
             print(
@@ -183,11 +223,18 @@ class Summary:
             rows = [f"{x or 'outside of layers'} ({n})" for x, n in calls.most_common()]
             print(f"  layers: {some(rows, _MOST, ', ')}", file=stream)
         else:
+            result = "" if self.inner else "; the results are unchanged"
             print(
-                f"tf32dtype: no product of PyTorch ran in {name}; the results are"
-                " unchanged",
+                f"tf32dtype: no product of PyTorch ran in {name}{result}", file=stream
+            )
+        if self.inner:
+            print(
+                f"  {numbered(self.inner, 'product')} ran in the program's own scopes"
+                " (matmul_precision, apply), which replace this one",
                 file=stream,
             )
+        for line in self.absent:
+            print(f"  {line}", file=stream)
         for (operation, why), count in self.scope.unreached.most_common():
             print(f"  unchanged: {operation} {why} ({count})", file=stream)
 
@@ -195,17 +242,32 @@ class Summary:
 def run_torch(arguments: Namespace) -> NoReturn:
     """Run a program with PyTorch's products replaced; print the summary; exit as it."""
     scope = torch_scope(arguments)
+    from ..interop.torch.hook.mode import entered
+    from ..interop.torch.plan.plan import said_of_names
+
     if arguments.json is not None:
         check_folder(arguments.json)
     path = arguments.json and os.path.abspath(arguments.json)
     scope.warns = False  # the summary names what was not replaced
+    names = {"--only": arguments.only, "--except": arguments.excepted}
+    if arguments.plan:
+        names["--plan"] = [x.name for x in read_layer_plan(arguments.plan).layers]
     with scope:
+        mode = entered()
         ending = end_of_program(arguments)
+    known = mode.layers.names if mode else []
+    absent = [
+        line
+        for option, given in names.items()
+        for line in said_of_names(given, known, option)
+        if known
+    ]
     how = ""
     if isinstance(ending, Failed):
         how = f"raised {kind_and_message(ending.error)}"
     name = "the plan's formats" if arguments.plan else str(scope.recipe)
-    summary = Summary(scope, name, how)
+    inner = mode.inner if mode else 0
+    summary = Summary(scope, name, how, inner, absent)
     whole = keep("run", path, lambda: strict_json(summary.record()) + "\n")
     if not arguments.quiet:
         tell(sys.__stderr__, summary.print)

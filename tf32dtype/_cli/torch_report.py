@@ -52,7 +52,7 @@ def report_torch(arguments: Namespace, usual_target: float) -> NoReturn:
     device = next(iter(arguments.device), None)
     import_torch()
     from ..interop.torch.layer_report.making import PRECISIONS, TARGET_DB
-    from ..interop.torch.layer_report.recording import Recorder
+    from ..interop.torch.layer_report.recording import Recorder, formats_on
     from ..interop.torch.layer_report.result import LayerReport
 
     target = checked_number(arguments.target_db, "--target-db")
@@ -62,7 +62,7 @@ def report_torch(arguments: Namespace, usual_target: float) -> NoReturn:
         raise UserError(f"--target-db must be more than 0 and finite; got {target:g}")
     names = arguments.precision and arguments.precision.replace(",", " ").split()
     try:
-        recorder = Recorder(names or PRECISIONS, device=device)
+        recorder = Recorder(names or formats_on(device, PRECISIONS), device=device)
     except (ValueError, TypeError) as error:
         raise UserError(str(error)) from None
     paths = [
@@ -102,7 +102,8 @@ def _print(report: LayerReport, ending: SystemExit) -> bool:
         if report.rows:
             report.print(stream)
             return
-        print("The program multiplied no matrices by PyTorch.", file=stream)
+        how = "were measured" if report.unreached else "ran"
+        print(f"No products of PyTorch {how}.", file=stream)
         for one in report.unreached:
             print(f"Not measured: {one.name} {one.reason} ({one.calls})", file=stream)
 

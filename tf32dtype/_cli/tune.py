@@ -210,8 +210,8 @@ def _layers(arguments: Namespace) -> Layers:
     for name in ("float64", "complex64", "dots", "arithmetic"):
         if getattr(arguments, name):
             raise UserError(f"--{name} cannot be combined with --torch")
-    words = (arguments.precisions or TORCH_PRECISIONS).replace(",", " ").split()
-    return Layers(torch_formats(words), arguments.device)
+    device = arguments.device
+    return Layers(torch_formats(arguments.precisions, TORCH_PRECISIONS, device), device)
 
 
 def _formats(arguments: Namespace) -> tuple[str, ...]:
