@@ -44,6 +44,15 @@ class matmul_precision(Scope):
         may have what shares a scale: "fp8_e4m3:row". With None, only the operands that
         are named below are rounded; if none is, PyTorch computes as usual, also inside
         another scope.
+    only, skip : iterable of str
+        Names of the layers that are rounded, and of those that are not, as in
+        `named_modules`; ``*`` matches any characters. By default all are rounded.
+    model : Module, optional
+        The module that names of layers are relative to. None: the outermost module
+        that is called.
+    plan : Plan or path, optional
+        The formats of each layer, as `tune` finds them. It excludes all other formats
+        and options but `only`, `skip` and `model`.
     weights, activations, gradients : str, optional
         The formats of parameters and buffers, of all other operands, and of gradients
         in the backward pass. None: `precision`; for `gradients`, without it, that of
@@ -57,15 +66,6 @@ class matmul_precision(Scope):
         operand or a column of the second; 128 numbers along k; 128 x 128 numbers.
     rounding, special_values, device, instruction
         As in `tf32dtype.matmul_precision`.
-    only, skip : iterable of str
-        Names of the layers that are rounded, and of those that are not, as in
-        `named_modules`; ``*`` matches any characters. By default all are rounded.
-    model : Module, optional
-        The module that names of layers are relative to. None: the outermost module
-        that is called.
-    plan : Plan or path, optional
-        The formats of each layer, as `tune` finds them. It excludes all other formats
-        and options but `only`, `skip` and `model`.
 
     Attributes
     ----------
