@@ -27,6 +27,7 @@ from .trial import check_call
 Choose = Callable[[str], Recipe | None]
 #: The operation and reason of products that scopes of the program's own replace.
 INNER = ("products", "in the program's own scopes")
+_CAST = torch.ops.aten._to_copy.default
 #: The reason that is not counted.
 _NO_NUMBERS = "on meta"
 
@@ -80,7 +81,7 @@ class ProductMode(TorchDispatchMode):
     def __init__(self, choose: Choose, model: nn.Module | None = None) -> None:
         super().__init__()
         self.choose = choose
-        self.layers = Layers(model)
+        self.layers = Layers(model, self._elsewhere)
         self.calls: Counter[str] = Counter()
         self.unreached: Counter[tuple[str, str]] = Counter()
         self.inner = 0
@@ -100,6 +101,10 @@ class ProductMode(TorchDispatchMode):
             stack.enter_context(self)
             yield self
 
+    def _elsewhere(self, layer: str) -> None:
+        if not _entered.modes and self.choose(layer) is not None:
+            self.unreached[layer, "in another thread"] += 1
+
     def _expect(self, roles: Sequence[tuple[Role, Role]]) -> None:
         self._expected = [*roles]
 
@@ -114,7 +119,10 @@ class ProductMode(TorchDispatchMode):
             return self._by_subclass(func, types, args, kwargs)
         kind, operation, target, why = known(func)
         if kind is Kind.LEAVE or _entered.modes[-1:] != [self]:
-            return func(*args, **kwargs)
+            result = func(*args, **kwargs)
+            if func is _CAST:
+                self.layers.cast(args[0], result)
+            return result
         if kind is Kind.TAKE_APART:
             if not any(isinstance(x, Tensor) and x.is_nested for x in args):
                 with self:

@@ -35,7 +35,7 @@ class Forward:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         mode = self.mode()
-        with mode.watch():
+        with mode.watch(), mode.layers.inside(self.model):
             result = self.__wrapped__(*args, **kwargs)
         self.end(mode)
         return result
