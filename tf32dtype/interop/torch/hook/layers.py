@@ -331,7 +331,7 @@ class Layers:
                 return None
         return node
 
-    def _forward(self, node: Any, tensors: list[Tensor]) -> _Forward | None:
+    def _forward(self, node: Any, operands: tuple[Tensor, Tensor]) -> _Forward | None:
         """Return the product of the forward pass that a node is of."""
         forwards, number = _thread.forwards, node._sequence_nr()
         forward = forwards.get(number)
@@ -339,6 +339,7 @@ class Layers:
             return forward
         if torch.is_grad_enabled():
             # In `torch.func`, each level and each view may have taken a number.
+            tensors = graph.saved(node) or [*operands]
             for i in range(number, number + _LEVELS):
                 if (forward := forwards.get(i)) and forward.knows(tensors):
                     return forward
@@ -348,36 +349,25 @@ class Layers:
         self,
         node: Any,
         operands: tuple[Tensor, Tensor],
-        roles: tuple[Role | None, Role | None],
+        given: tuple[Role | None, Role | None],
     ) -> Place:
-        kept = graph.saved(node)
-        forward = self._forward(node, kept or [*operands])
+        forward = self._forward(node, operands)
         layer = forward.layer if forward else _OUTSIDE
         layer = layer._replace(name=self._name(layer) if forward else self.running)
-        owners = [self._owners.layer(x, layer.name) for x in operands]
-        weights = (*reversed(operands), *reversed(kept), *graph.leaves(node))
-        for x in weights:
-            if (owner := self._owners.layer(x, layer.name)) is not None:
-                layer = owner
-                break
-        memory = {graph.address(x) for x in kept}
-        is_plain = not torch.is_grad_enabled()
-        found: list[Role | None] = []
-        for role, x, owner in zip(roles, operands, owners, strict=True):
-            if role is None and forward is not None:
-                role = forward.role(x)
-            if owner is not None and role in (None, "activations"):
-                role = "weights"
-            # Gradients are not saved, and have no gradients in a plain backward pass.
-            is_saved = graph.address(x) in memory
-            if role is None and (is_saved or (is_plain and x.requires_grad)):
-                role = "activations"
-            found.append(role)
-        left, right = found
-        if left is None:
-            left = "gradients" if right != "gradients" else "activations"
-        if right is None:
-            right = "gradients" if left != "gradients" else "activations"
+        roles = [forward.role(x) if forward else None for x in operands]
+        is_known = any(roles)
+        owner: Layer | None = None
+        for i, x in enumerate(operands):
+            if roles[i] in (None, "activations"):
+                found = self._owners.layer(x, layer.name)
+                roles[i], owner = ("weights", found) if found else (roles[i], owner)
+        saved = [] if is_known and not torch.is_grad_enabled() else graph.saved(node)
+        if owner is None and not is_known:
+            leaves = (*reversed(saved), *graph.leaves(node))
+            owners = (self._owners.layer(x, layer.name) for x in leaves)
+            owner = next((x for x in owners if x is not None), None)
+        layer = owner or layer
+        left, right = self._backward_roles(operands, given, roles, saved)
         if forward is not None:
             for x, role in zip(operands, (left, right), strict=True):
                 if role == "gradients":
@@ -385,3 +375,30 @@ class Layers:
         if torch.is_grad_enabled():  # this product may be differentiated, too
             self._remember(layer, operands, [left, right])
         return Place(layer.name, left, right, True)
+
+    @staticmethod
+    def _backward_roles(
+        operands: tuple[Tensor, Tensor],
+        given: tuple[Role | None, Role | None],
+        known: list[Role | None],
+        saved: list[Tensor],
+    ) -> tuple[Role, Role]:
+        """Return the roles of operands, given the known ones.
+
+        Gradients are not saved, and have no gradients in a plain backward pass.
+        """
+        is_plain = not torch.is_grad_enabled()
+        memory = {graph.address(x) for x in saved}
+        roles: list[Role | None] = []
+        for role, other, x in zip(given, known, operands, strict=True):
+            role = role or other
+            is_saved = graph.address(x) in memory if memory else False
+            if role is None and (is_saved or (is_plain and x.requires_grad)):
+                role = "activations"
+            roles.append(role)
+        left, right = roles
+        if left is None:
+            left = "gradients" if right != "gradients" else "activations"
+        if right is None:
+            right = "gradients" if left != "gradients" else "activations"
+        return left, right
