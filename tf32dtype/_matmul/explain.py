@@ -13,6 +13,7 @@ from .._base.caller import reports_errors
 from .._base.matrices import as_matrices
 from .._base.options import refuse_unknown, shows
 from .._base.wording import brief
+from .._exact.products import ExactProducts
 from .._formats.table import own_array
 from .matmul import check_operands
 from .precisions import PrecisionName, ProductOptions, Settings, resolve
@@ -150,7 +151,7 @@ def explain_matmul(
         spec = _core.current_precision()
     elif spec is not None and spec.exact is None:
         check_operands(x.dtype, y.dtype, precision)
-    if spec is not None and spec.exact is not None:
+    if spec is not None and isinstance(spec.exact, ExactProducts):
         return MatmulPlan("exact sums", "the exact values are rounded once")
     if common.kind == "c" and (own or spec is not None):
         raise TypeError(
@@ -159,8 +160,8 @@ def explain_matmul(
         )
     if spec is not None and spec.exact is not None and not own:
         raise ValueError(
-            "precision must not be 'exact' or an emulated precision, whose products"
-            f" consist of several; got {brief(precision)}"
+            "precision must not be an emulated precision, whose products consist of"
+            f" several; got {brief(precision)}"
         )
     obeys = spec is not None and (
         common == np.float32 or (spec.float64 and common == np.float64)
