@@ -151,7 +151,7 @@ def test_empty_products() -> None:
 
 def test_plans_are_refused(factors: Any) -> None:
     name: Any = "crt8"
-    with pytest.raises(ValueError, match="products consist .* got 'crt8'"):
+    with pytest.raises(ValueError, match=r"products consist .* got 'crt8'"):
         td.explain_matmul(*factors, precision=name)
     with td.matmul_precision(name), pytest.raises(ValueError, match="got None"):
         td.explain_matmul(*factors)
