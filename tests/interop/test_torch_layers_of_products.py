@@ -406,3 +406,37 @@ def test_interrupted_modules():
         x @ x.T
         F.linear(x, x)
     assert scope.calls == {"0.0.stops.inner": 1, "0.0": 1, "Stops.inner": 1, "": 2}
+
+
+def test_attention_before_the_scope():
+    """Saved tensors are not gradients, also if no layer owns them."""
+    found = []
+    for is_inside in (True, False):
+        torch.manual_seed(0)
+        q, k, v = (torch.randn(3, 5, 8).requires_grad_() for _ in range(3))
+        scope = tt.matmul_precision("f32", gradients="fp8_e5m2")
+        if is_inside:
+            with scope:
+                F.scaled_dot_product_attention(q, k, v).square().sum().backward()
+        else:
+            y = F.scaled_dot_product_attention(q, k, v).square().sum()
+            with scope:
+                y.backward()
+        found.append([q.grad, k.grad, v.grad])
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-5)
+
+
+def test_forward_pass_of_another_thread(places):
+    """Its nodes have numbers that this thread gave, too."""
+    model, x = model_and_input()
+    found = []
+    other = threading.Thread(target=lambda: found.append(model[0](x)))
+    other.start()
+    other.join()
+    with tt.matmul_precision("bf16", model=model, skip=["0"]):
+        for _ in range(20):
+            model[4](torch.randn(4, 8))
+        places.clear()
+        found[0].sum().backward()
+    assert not places

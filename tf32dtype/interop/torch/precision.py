@@ -95,9 +95,11 @@ class matmul_precision(Scope):
 
     Notes
     -----
-    The precision belongs to the thread. It also applies to a backward pass in the
-    scope, whose products belong to the layer of the forward pass. In the scope, PyTorch
-    does not use its fused kernels for transformer layers, nor oneDNN.
+    The precision belongs to the thread. Modules with weights that other threads run
+    meanwhile, outside of scopes of their own, are counted in `unreached`. The precision
+    also applies to a backward pass in the scope, whose products belong to the layer of
+    the forward pass, also if that ran before the scope. In the scope, PyTorch does not
+    use its fused kernels for transformer layers, nor oneDNN.
 
     Examples
     --------

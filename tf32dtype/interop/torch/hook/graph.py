@@ -1,4 +1,4 @@
-"""What autograd knows of the operation whose derivative is computed."""
+"""Tensors and leaves of the operation that autograd differentiates."""
 
 from __future__ import annotations
 

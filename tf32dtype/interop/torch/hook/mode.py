@@ -85,6 +85,8 @@ class ProductMode(TorchDispatchMode):
         self.calls: Counter[str] = Counter()
         self.unreached: Counter[tuple[str, str]] = Counter()
         self.inner = 0
+        #: layers that other threads ran, which add them at any time
+        self._others: list[str] = []
         #: roles of the next products
         self._expected: list[tuple[Role, Role]] = []
         #: operations so far that multiply, and whose operands have numbers or are fake
@@ -99,11 +101,15 @@ class ProductMode(TorchDispatchMode):
             stack.enter_context(_FAST_PATHS)
             stack.enter_context(WatchAttention(self._expect, self._name))
             stack.enter_context(self)
-            yield self
+            try:
+                yield self
+            finally:
+                others, self._others = self._others, []
+                self.unreached.update((x, "in another thread") for x in [*others])
 
     def _elsewhere(self, layer: str) -> None:
         if not _entered.modes and self.choose(layer) is not None:
-            self.unreached[layer, "in another thread"] += 1
+            self._others.append(layer)
 
     def _expect(self, roles: Sequence[tuple[Role, Role]]) -> None:
         self._expected = [*roles]
