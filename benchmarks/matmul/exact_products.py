@@ -49,7 +49,7 @@ def normal(rng: np.random.Generator, n: int) -> tuple[Array, Array]:
     return a, b
 
 
-def cancelling(rng: np.random.Generator, n: int) -> tuple[Array, Array]:
+def canceling(rng: np.random.Generator, n: int) -> tuple[Array, Array]:
     """Return A1 B1 - A1 B1 (1 + 2^-12 z) as one product, joined along k."""
     a, b = (x.astype(np.float32) for x in normal(rng, n))
     half = n // 2
@@ -98,7 +98,7 @@ def cases() -> Iterator[Case]:
             )
     for n in (256, 512, 1024):
         yield product("float64 N(0, 1)", *normal(rng, n), 15)
-        yield product("float32 cancelling 2^-12", *cancelling(rng, n), 40)
+        yield product("float32 canceling 2^-12", *canceling(rng, n), 40)
     yield product(
         "float32 60 binades",
         *(x.astype(np.float32) for x in wide(rng, 512, 60)),

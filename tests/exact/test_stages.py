@@ -128,7 +128,7 @@ def test_exact_float64_products_need_one_product(calls: Counter[str]) -> None:
     assert calls == {"float64_matmul": 1}
 
 
-@pytest.mark.parametrize("name", ["normal", "float32", "cancelling", "zero"])
+@pytest.mark.parametrize("name", ["normal", "float32", "canceling", "zero"])
 def test_slices_decide_float64(name: str, calls: Counter[str]) -> None:
     assert differing(CASES[name], DTYPES[1], 0) == 0
     assert 4 <= calls["float64_matmul"] <= 6
@@ -136,8 +136,8 @@ def test_slices_decide_float64(name: str, calls: Counter[str]) -> None:
     assert calls["exact_dots"] == 0
 
 
-def test_slices_decide_cancelling_float32(calls: Counter[str]) -> None:
-    assert differing(CASES["cancelling more"], DTYPES[0], 0) == 0
+def test_slices_decide_canceling_float32(calls: Counter[str]) -> None:
+    assert differing(CASES["canceling more"], DTYPES[0], 0) == 0
     assert 4 <= calls["float64_matmul"] <= 17
     assert calls["exact_dots"] == 0
 
@@ -233,7 +233,7 @@ def test_ctrl_c_stops_a_product() -> None:
 
 
 def test_scopes_of_arithmetic_round_nothing() -> None:
-    case = CASES["cancelling"]
+    case = CASES["canceling"]
     wanted = exact_rows(case.x, case.y, DTYPES[0], 0)
     with td.arithmetic("bf16", float64=True):
         found = td.matmul(case.x, case.y.T, precision="exact", dtype=np.float32)

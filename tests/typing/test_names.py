@@ -15,6 +15,7 @@ from tf32dtype._formats import typed
 from tf32dtype._formats.aliases import ALIASES, BLOCK_ALIASES, NUMPY_ALIASES
 from tf32dtype._formats.quantize import ROUNDINGS
 from tf32dtype._formats.table import find_dtype
+from tf32dtype._integer_products.schemes import IntegerPrecision
 
 pytestmark = pytest.mark.once
 
@@ -39,7 +40,7 @@ ROWS = precisions()
                 [row[0] for row in ROWS]
                 + [row[1] for row in ROWS]
                 + [row[2] for row in ROWS]
-                + ["exact"]
+                + ["exact", *get_args(IntegerPrecision)]
             ),
         ),
         (tdt.Board, td.tensor_core.devices),
