@@ -47,11 +47,7 @@ class Item:
         dtype, adds = record["dtype"], record["multiply_adds"]
         self.multiply_adds[dtype] = self.multiply_adds.get(dtype, 0) + adds
         self.routines.add(record["routine"])
-        for one in record["precisions"]:
-            name, snr = one["precision"], float(one["snr_db"])
-            if math.isnan(snr):  # nothing was measured
-                snr = -math.inf
-            self.snr[name] = min(snr, self.snr.get(name, snr))
+        take_snr(self.snr, record["precisions"])
 
     def planned(self, precision: str | None) -> PlannedCallSite:
         """As a plan has it."""
@@ -66,6 +62,15 @@ class Item:
         if self.of_ufuncs:
             return replace(site, precision="", arithmetic=precision or NONE)
         return site
+
+
+def take_snr(snr: dict[str, float], precisions: Sequence[Mapping[str, Any]]) -> None:
+    """Lower the SNR of each precision to that of a record of the report."""
+    for one in precisions:
+        name, found = one["precision"], float(one["snr_db"])
+        if math.isnan(found):  # nothing was measured
+            found = -math.inf
+        snr[name] = min(found, snr.get(name, found))
 
 
 @dataclass

@@ -6,7 +6,6 @@ precision, and the command that runs the program in a plan.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
@@ -14,7 +13,7 @@ from typing import Any, Protocol
 from ..._files.layer_plans import LayerPlan, PlannedLayer, layer_plan_text
 from ..plan_lines import find_file, folders
 from ..plans import Plan, plan_text
-from .items import Items, read_items
+from .items import Items, read_items, take_snr
 
 Fact = str | float | bool
 
@@ -154,11 +153,7 @@ class Layer:
     def take(self, row: Mapping[str, Any]) -> None:
         """Take in a product of the report."""
         self.work += row["multiply_adds"]
-        for one in row["precisions"]:
-            name, snr = one["precision"], float(one["snr_db"])
-            if math.isnan(snr):  # nothing was measured
-                snr = -math.inf
-            self.snr[name] = min(snr, self.snr.get(name, snr))
+        take_snr(self.snr, row["precisions"])
 
 
 @dataclass(frozen=True)
@@ -174,17 +169,7 @@ class Layers:
         return words + (["--device", self.device] if self.device else [])
 
     def kept(self, report: dict[str, Any]) -> list[dict[str, Any]]:
-        names = ("layer", "multiply_adds")
-        return [
-            {name: row[name] for name in names}
-            | {
-                "precisions": [
-                    {"precision": one["precision"], "snr_db": one["snr_db"]}
-                    for one in row["precisions"]
-                ]
-            }
-            for row in report["products"]
-        ]
+        return [_kept(row, "layer", "multiply_adds") for row in report["products"]]
 
     def read(self, record: dict[str, Any], folder: str) -> Items[Any]:
         known: dict[str, Layer] = {}
@@ -237,14 +222,14 @@ def _ufuncs(report: dict[str, Any]) -> list[dict[str, Any]]:
 def _products(report: dict[str, Any]) -> list[dict[str, Any]]:
     """Return what the journal keeps of a report's products."""
     names = ("user", "library", "operand", "dtype", "routine", "multiply_adds")
-    return [
-        {name: site[name] for name in names}
-        | {
-            "of_ufuncs": False,
-            "precisions": [
-                {"precision": one["precision"], "snr_db": one["snr_db"]}
-                for one in site["precisions"]
-            ],
-        }
-        for site in report["call_sites"]
+    sites = report["call_sites"]
+    return [_kept(site, *names) | {"of_ufuncs": False} for site in sites]
+
+
+def _kept(row: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    """Return some entries of a row of the report, and its SNR in each precision."""
+    precisions = [
+        {name: one[name] for name in ("precision", "snr_db")}
+        for one in row["precisions"]
     ]
+    return {name: row[name] for name in names} | {"precisions": precisions}
