@@ -12,22 +12,8 @@ from torch.nn.utils import parametrizations  # noqa: E402
 from torch.utils.checkpoint import checkpoint  # noqa: E402
 
 from tf32dtype.interop import torch as tt  # noqa: E402
-from tf32dtype.interop.torch.hook.mode import ProductMode  # noqa: E402
 
 pytestmark = pytest.mark.once
-
-
-@pytest.fixture
-def places(monkeypatch):
-    """Gather the places of products: the layer, roles, and whether it is backward."""
-    found, original = [], ProductMode.multiply
-
-    def multiply(self, a, b, place, recipe):
-        found.append(tuple(place))
-        return original(self, a, b, place, recipe)
-
-    monkeypatch.setattr(ProductMode, "multiply", multiply)
-    return found
 
 
 class Language(nn.Module):

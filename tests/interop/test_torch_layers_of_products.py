@@ -11,7 +11,6 @@ from torch.nn import functional as F  # noqa: E402
 from torch.utils.checkpoint import checkpoint  # noqa: E402
 
 from tf32dtype.interop import torch as tt  # noqa: E402
-from tf32dtype.interop.torch.hook.mode import ProductMode  # noqa: E402
 
 pytestmark = pytest.mark.once
 #: Formats whose products differ when roles are exchanged.
@@ -20,19 +19,6 @@ FORWARD = ("activations", "weights", False)
 OF_X = ("gradients", "weights", True)
 OF_WEIGHT = ("gradients", "activations", True)
 OF_MATRIX = ("activations", "gradients", True)
-
-
-@pytest.fixture
-def places(monkeypatch):
-    """Gather the places of products: the layer, roles, and whether it is backward."""
-    found, original = [], ProductMode.multiply
-
-    def multiply(self, a, b, place, recipe):
-        found.append(tuple(place))
-        return original(self, a, b, place, recipe)
-
-    monkeypatch.setattr(ProductMode, "multiply", multiply)
-    return found
 
 
 class Times(nn.Module):

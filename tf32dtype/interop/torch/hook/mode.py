@@ -30,8 +30,6 @@ INNER = ("products", "in the program's own scopes")
 _CAST = torch.ops.aten._to_copy.default
 #: The reason that is not counted.
 _NO_NUMBERS = "on meta"
-
-
 #: Classes of tensors that PyTorch itself computes.
 _PLAIN = (Tensor, nn.Parameter, nn.Buffer)
 #: The kinds of operations that multiply matrices.
@@ -290,8 +288,8 @@ class LayerMultiplier(NamedTuple):
 def where(place: Place) -> str:
     """Return words for a place in an error."""
     name = f"layer {place.layer!r}" if place.layer else "a product outside of layers"
-    names = "x".join((place.left, place.right)).replace("x", " x ", 1)
-    return f"{name}{' (backward)' * place.is_backward}, {names}"
+    roles = f"{place.left} x {place.right}"
+    return f"{name}{' (backward)' * place.is_backward}, {roles}"
 
 
 def as_array(x: Tensor, is_narrow: bool = False) -> NDArray[Any]:

@@ -92,14 +92,7 @@ class Way(NamedTuple):
             if self.spec is not None and not self.has_values:
                 whole: Array = product_in(a, b, self.spec)
                 return whole
-            x, y = self._rounded(a, 0), self._rounded(b, 1)
-            return self.product(x, y)
-
-    def _rounded(self, x: Array, which: int) -> Rounded:
-        rounded = self.round(x, which)
-        if not self.has_values:
-            return rounded
-        return Rounded(values_of(rounded)) if rounded.scales is None else rounded
+            return self.product(self.round(a, 0), self.round(b, 1))
 
     def round(self, x: Array, which: int) -> Rounded:
         """Return the first operand (0) or the second (1), rounded to its format."""
@@ -126,16 +119,15 @@ class Way(NamedTuple):
         return sums
 
 
-def _as_float32(x: Array) -> Array:
-    return x.astype(np.float32, copy=False)
+def _as_float32(elements: Any) -> Array:
+    """Return numbers, or the values of blocks or tiles."""
+    return np.asarray(elements, dtype=np.float32)
 
 
 def values_of(x: Rounded) -> Array:
     """Return the values of a rounded operand in float32."""
-    if isinstance(x.elements, np.ndarray):
-        wide = _as_float32(x.elements)
-        return wide if x.scales is None else wide * x.scales
-    return np.asarray(x.elements)
+    wide = _as_float32(x.elements)
+    return wide if x.scales is None else wide * x.scales
 
 
 def round_operand(x: Array, format: OperandFormat, which: int, unit: Unit) -> Rounded:

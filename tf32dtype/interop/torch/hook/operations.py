@@ -110,83 +110,72 @@ def finished(
     return sums.to(dtype)
 
 
-@operation(aten.mm.default, aten.bmm.default)
-def _mm(products: Products, a: Tensor, b: Tensor) -> Tensor:
-    return finished(products.product(a, b), a.dtype)
+#: Returns the float32 product of two operands, in the shape of the result.
+_Product = Callable[[Products, Tensor, Tensor], Tensor]
 
 
-@operation(aten.mm.dtype, aten.bmm.dtype)
-def _mm_to(products: Products, a: Tensor, b: Tensor, out_dtype: torch.dtype) -> Tensor:
-    return finished(products.product(a, b), out_dtype)
+def _matrices(products: Products, a: Tensor, b: Tensor) -> Tensor:
+    return products.product(a, b)
 
 
-@operation(aten.addmm.default, aten.baddbmm.default)
-def _addmm(
-    products: Products,
-    c: Tensor,
-    a: Tensor,
-    b: Tensor,
-    *,
-    beta: Any = 1,
-    alpha: Any = 1,
-) -> Tensor:
-    return finished(products.product(a, b), a.dtype, c, alpha, beta)
+def _summed_matrices(products: Products, a: Tensor, b: Tensor) -> Tensor:
+    # The sum over matrices is a part of the sum over k.
+    left = a.transpose(0, 1).reshape(a.shape[1], -1)
+    return products.product(left, b.reshape(-1, b.shape[2]))
+
+
+def _matrix_and_vector(products: Products, a: Tensor, x: Tensor) -> Tensor:
+    return products.product(a, x[:, None])[:, 0]
+
+
+def _vectors(products: Products, x: Tensor, y: Tensor) -> Tensor:
+    return products.product(x[None], y[:, None])[0, 0]
+
+
+def _plain(product: _Product) -> Operation:
+    """Return the operation whose result is a product."""
+
+    def operate(
+        products: Products, a: Tensor, b: Tensor, out_dtype: torch.dtype | None = None
+    ) -> Tensor:
+        return finished(product(products, a, b), out_dtype or a.dtype)
+
+    return operate
+
+
+def _added(product: _Product) -> Operation:
+    """Return the operation that adds a tensor to a product."""
+
+    def operate(
+        products: Products,
+        c: Tensor,
+        a: Tensor,
+        b: Tensor,
+        *,
+        beta: Any = 1,
+        alpha: Any = 1,
+    ) -> Tensor:
+        return finished(product(products, a, b), a.dtype, c, alpha, beta)
+
+    return operate
+
+
+operation(aten.mm.default, aten.bmm.default, aten.mm.dtype, aten.bmm.dtype)(
+    _plain(_matrices)
+)
+operation(aten.mv.default)(_plain(_matrix_and_vector))
+operation(aten.dot.default, aten.vdot.default)(_plain(_vectors))
+operation(aten.addmm.default, aten.baddbmm.default)(_added(_matrices))
+operation(aten.addbmm.default)(_added(_summed_matrices))
+operation(aten.addmv.default)(_added(_matrix_and_vector))
 
 
 @operation(aten._addmm_activation.default)
 def _addmm_activation(
-    products: Products,
-    c: Tensor,
-    a: Tensor,
-    b: Tensor,
-    *,
-    beta: Any = 1,
-    alpha: Any = 1,
-    use_gelu: bool = False,
+    products: Products, *operands: Tensor, use_gelu: bool = False, **factors: Any
 ) -> Tensor:
-    sums = _addmm(products, c, a, b, beta=beta, alpha=alpha)
-    if use_gelu:
-        return torch.nn.functional.gelu(sums)
-    return sums.relu()
-
-
-@operation(aten.addbmm.default)
-def _addbmm(
-    products: Products,
-    c: Tensor,
-    a: Tensor,
-    b: Tensor,
-    *,
-    beta: Any = 1,
-    alpha: Any = 1,
-) -> Tensor:
-    # The sum over matrices is a part of the sum over k.
-    left = a.transpose(0, 1).reshape(a.shape[1], -1)
-    right = b.reshape(-1, b.shape[2])
-    return finished(products.product(left, right), a.dtype, c, alpha, beta)
-
-
-@operation(aten.mv.default)
-def _mv(products: Products, a: Tensor, x: Tensor) -> Tensor:
-    return finished(products.product(a, x[:, None])[:, 0], a.dtype)
-
-
-@operation(aten.addmv.default)
-def _addmv(
-    products: Products,
-    c: Tensor,
-    a: Tensor,
-    x: Tensor,
-    *,
-    beta: Any = 1,
-    alpha: Any = 1,
-) -> Tensor:
-    return finished(products.product(a, x[:, None])[:, 0], a.dtype, c, alpha, beta)
-
-
-@operation(aten.dot.default, aten.vdot.default)
-def _dot(products: Products, x: Tensor, y: Tensor) -> Tensor:
-    return finished(products.product(x[None], y[:, None])[0, 0], x.dtype)
+    sums: Tensor = OPERATIONS[aten.addmm.default](products, *operands, **factors)
+    return torch.nn.functional.gelu(sums) if use_gelu else sums.relu()
 
 
 @operation(aten._foreach_mm.default)

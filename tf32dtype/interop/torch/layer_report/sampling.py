@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ....blocks.formats import formats as block_formats
-from ..hook.multiply import Rounded, Way, values_of
+from ..hook.multiply import Rounded, Way
 from ..hook.operand_format import TILE, OperandFormat
 
 Array = NDArray[Any]
@@ -124,10 +124,7 @@ class Sample:
             whole = way.multiply(self.a.given_to(way), self.b.given_to(way))
             return whole[: len(self.a.lines), : len(self.b.lines)]
         with np.errstate(all="ignore"):
-            x, y = self.a.rounded(way), self.b.rounded(way)
-            if way.has_values:
-                x, y = Rounded(values_of(x)), Rounded(values_of(y))
-            return way.product(x, y)
+            return way.product(self.a.rounded(way), self.b.rounded(way))
 
 
 def depends_on_all(format: OperandFormat) -> bool:
