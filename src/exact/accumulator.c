@@ -39,7 +39,7 @@ void tf_accumulator_add(struct tf_accumulator *sum, const double *x, ptrdiff_t s
         const struct tf_integer term = tf_integer_of(bits);
         const unsigned place = (unsigned)(term.exponent - TF_EXACT_LEAST);
         int64_t *digit = sum->digits + place / 32;
-        const tf_wide shifted = (tf_wide)term.significand << place % 32;
+        const tf_u128 shifted = (tf_u128)term.significand << place % 32;
         digit[0] += tf_signed_amount((uint64_t)shifted & TF_EXACT_DIGIT, term.negative);
         digit[1] += tf_signed_amount((uint64_t)(shifted >> 32) & TF_EXACT_DIGIT, term.negative);
         digit[2] += tf_signed_amount((uint64_t)(shifted >> 64), term.negative);

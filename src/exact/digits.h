@@ -9,12 +9,7 @@
 #define TF32DTYPE_EXACT_DIGITS_H
 
 #include "formats/codec.h"
-
-#ifdef __CUDACC_RTC__
-typedef unsigned __int128 tf_wide;
-#else
-__extension__ typedef unsigned __int128 tf_wide;
-#endif
+#include "runtime/wide_integers.h"
 
 enum {
     TF_EXACT_DIGITS = 136,
@@ -54,7 +49,7 @@ static inline struct tf_product_digits tf_product_digits_of(uint64_t x, uint64_t
     const struct tf_integer one = tf_integer_of(x), other = tf_integer_of(y);
     const unsigned place = (unsigned)(one.exponent + other.exponent - TF_EXACT_LEAST);
     const unsigned shift = place % 32;
-    const tf_wide product = (tf_wide)one.significand * other.significand;
+    const tf_u128 product = (tf_u128)one.significand * other.significand;
     const uint64_t lower = (uint64_t)product, upper = (uint64_t)(product >> 64);
     const uint64_t part0 = (lower & TF_EXACT_DIGIT) << shift, part1 = (lower >> 32) << shift;
     const uint64_t part2 = (upper & TF_EXACT_DIGIT) << shift, part3 = (upper >> 32) << shift;
@@ -109,7 +104,7 @@ static inline struct tf_value tf_value_of_digits(int64_t *digits)
     struct tf_value value = tf_value_make(0, 0, 0);
     if (top >= 0) {
         /* The last digit may have up to 63 bits. No other digit follows above it then. */
-        tf_wide leading = 0;
+        tf_u128 leading = 0;
         for (int i = 0; i < 3; i++) {
             leading = leading << 32 | (uint64_t)(top - i >= 0 ? digits[top - i] : 0);
         }
@@ -117,12 +112,9 @@ static inline struct tf_value tf_value_of_digits(int64_t *digits)
         for (int i = top - 3; i >= 0 && !sticky; i--) {
             sticky = digits[i] != 0;
         }
-        uint64_t upper = (uint64_t)(leading >> 64); /* holds the digit `top` */
-        int extra = 0;
-        for (; upper != 0; upper >>= 1) {
-            extra++;
-        }
-        sticky |= (leading & (((tf_wide)1 << extra) - 1)) != 0;
+        const uint64_t upper = (uint64_t)(leading >> 64); /* holds the digit `top` */
+        const int extra = 64 - tf_leading_zeros(upper);
+        sticky |= (leading & (((tf_u128)1 << extra) - 1)) != 0;
         value = tf_value_make(negative, (uint64_t)(leading >> extra), exponent + extra);
         value.sticky = (uint8_t)sticky;
     }

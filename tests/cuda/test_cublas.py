@@ -25,6 +25,7 @@ from tf32dtype.cuda._runtime import cublas
 
 TYPES = {
     0: np.dtype(np.float32),
+    1: np.dtype(np.float64),
     2: np.dtype(np.float16),
     14: np.dtype(td.bfloat16),
     28: np.dtype(td.float8_e4m3fn),
@@ -43,8 +44,9 @@ def matrix(pointer, type_, rows, columns, leading):
     )
 
 
-def scale(pointer):
-    return ctypes.c_float.from_address(pointer).value
+def scale(pointer, type_):
+    of = ctypes.c_double if type_ == 1 else ctypes.c_float
+    return of.from_address(pointer).value
 
 
 class Library:
@@ -70,7 +72,8 @@ class Library:
         self, handle, transa, transb, m, n, k, alpha, a, a_type, lda, b, b_type, ldb,
         beta, c, c_type, ldc, compute, algo,
     ):  # fmt: skip
-        assert (self.pointer_mode, self.math_mode, c_type, algo) == (0, 0, 0, -1)
+        assert (self.pointer_mode, self.math_mode, algo) == (0, 0, -1)
+        assert c_type == (a_type == 1)
         self.computed.append((a_type, compute))
         x = matrix(a, a_type, *((k, m) if transa else (m, k)), lda)
         y = matrix(b, b_type, *((n, k) if transb else (k, n)), ldb)
@@ -78,8 +81,8 @@ class Library:
             z.astype(np.float64) for z in (x.T if transa else x, y.T if transb else y)
         )
         z = matrix(c, c_type, m, n, ldc)
-        start = scale(beta) * z if scale(beta) else 0
-        z[...] = scale(alpha) * (x @ y) + start
+        alpha, beta = scale(alpha, c_type), scale(beta, c_type)
+        z[...] = alpha * (x @ y) + (beta * z if beta else 0)
 
     def gemmStridedBatchedEx(
         self, handle, transa, transb, m, n, k, alpha, a, a_type, lda, step_a, b, b_type,
@@ -123,6 +126,7 @@ DTYPES = {
     "float16": np.float16,
     "tf32": td.tf32,
     "float32": np.float32,
+    "float64": np.float64,
 }
 SHAPES = ((5, 7, 3), (1, 4, 6), (4, 1, 5), (6, 3, 1), (1, 1, 1))
 
@@ -138,6 +142,7 @@ def test_gemm(backend, library, of_a, of_b):
                 x = integers(rng, (*stacks, m, k), dtype)
                 y = integers(rng, (*stacks, k, n), dtype)
                 z = integers(rng, (*stacks, m, n), np.float32)
+                z = z.astype(np.float64 if kind == "float64" else np.float32)
                 a, b = (
                     lay(backend, x.view(storage), of_a),
                     lay(backend, y.view(storage), of_b),
@@ -150,7 +155,7 @@ def test_gemm(backend, library, of_a, of_b):
                 want = 2 * (x @ y) + x @ y / 256
                 np.testing.assert_array_equal(backend.get(c), want)
     if library is not None:
-        kinds = {(14, 68), (2, 68), (0, 77), (0, 68)}
+        kinds = {(14, 68), (2, 68), (0, 77), (0, 68), (1, 71)}
         assert set(library.computed) == kinds
 
 
@@ -285,7 +290,7 @@ class Lt:
     ):  # fmt: skip
         assert handle in self.objects
         assert (c, stream, size) == (d, 5, 1000)
-        assert (scale(alpha), scale(beta)) == (1, 0)
+        assert (scale(alpha, 0), scale(beta, 0)) == (1, 0)
         assert cublaslt.Heuristic.from_address(algo).algo[0] == 77
         for pointer, alignment in zip((a, b, c, d), self.alignments, strict=True):
             assert 256 >= alignment >= 16

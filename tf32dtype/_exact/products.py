@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from .. import _core
 from .._base.matrices import as_matrices, as_out, check_cast, unwrapped
-from .rounding import Target, as_numbers, is_exactly_readable
+from .rounding import Target, as_numbers, result_dtype
 from .stages import multiply_pairs, multiply_rows
 
 Array = NDArray[Any]
@@ -31,7 +31,7 @@ class ExactProducts(NamedTuple):
         self, a: Array, b: Array, dtype: np.dtype[Any] | None = None, out: Any = None
     ) -> Any:
         """Compute `tf32dtype.matmul` with ``precision="exact"``."""
-        target = Target.of(_result_dtype(a, b, dtype), self.rounding)
+        target = Target.of(result_dtype(a.dtype, b.dtype, dtype), self.rounding)
         left, right, stack, shape = as_matrices(a, b)
         written = None if out is None else as_out(out, shape)
         if written is not None:
@@ -52,25 +52,6 @@ class ExactProducts(NamedTuple):
         target = Target.of(out.dtype, self.rounding)
         out[...], flags = _stacks(a, b, out.shape[:-2], target)
         return flags
-
-
-def _result_dtype(a: Array, b: Array, dtype: np.dtype[Any] | None) -> np.dtype[Any]:
-    for x in (a, b):
-        if not is_exactly_readable(x.dtype):
-            raise TypeError(
-                "operands must be floating-point numbers of at most 64 bits with"
-                f" precision='exact'; got {x.dtype}. Cast them, x.astype(np.float64)"
-            )
-    common = np.result_type(a, b)
-    if common.kind in "biu":
-        raise TypeError(
-            "operands must be floating-point numbers with precision='exact'; got"
-            f" {a.dtype} and {b.dtype}. Cast them, x.astype(np.float64)"
-        )
-    chosen = common if dtype is None else dtype
-    if common.kind == "c" and chosen.kind != "c":
-        raise TypeError(f"dtype must be complex for complex operands; got {chosen}")
-    return chosen
 
 
 # -- stacks ----------------------------------------------------------------------------

@@ -103,7 +103,41 @@ def is_exactly_readable(dtype: np.dtype[Any]) -> bool:
     return dtype.char in "efdFD"
 
 
+def number_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return float32 or float64, whichever holds the numbers of a readable dtype."""
+    is_narrow = dtype.type in _core.scalar_types or dtype.char in "ef"
+    return np.dtype(np.float32 if is_narrow else np.float64)
+
+
 def as_numbers(x: NDArray[Any]) -> NDArray[Any]:
-    """Return readable real numbers as float32 or float64, whichever holds them."""
-    is_narrow = x.dtype.type in _core.scalar_types or x.dtype.char in "ef"
-    return x.astype(np.float32 if is_narrow else np.float64, copy=False)
+    """Return readable real numbers as float32 or float64."""
+    return x.astype(number_dtype(x.dtype), copy=False)
+
+
+def result_dtype(
+    a: np.dtype[Any], b: np.dtype[Any], dtype: np.dtype[Any] | None
+) -> np.dtype[Any]:
+    """Return the dtype of a product: `dtype`, or else that of the operands.
+
+    Raises
+    ------
+    TypeError
+        If the operands are not readable floating-point numbers, or complex with a real
+        `dtype`.
+    """
+    for x in (a, b):
+        if not is_exactly_readable(x):
+            raise TypeError(
+                "operands must be floating-point numbers of at most 64 bits with"
+                f" precision='exact'; got {x}. Cast them, x.astype(np.float64)"
+            )
+    common = np.result_type(a, b)
+    if common.kind in "biu":
+        raise TypeError(
+            "operands must be floating-point numbers with precision='exact'; got"
+            f" {a} and {b}. Cast them, x.astype(np.float64)"
+        )
+    chosen = common if dtype is None else dtype
+    if common.kind == "c" and chosen.kind != "c":
+        raise TypeError(f"dtype must be complex for complex operands; got {chosen}")
+    return chosen

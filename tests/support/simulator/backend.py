@@ -365,21 +365,24 @@ class Host:
         """Multiply in one tensor-core chain over all k; float32 as NumPy."""
         check_aligned((a, b, c))
         self.counts["gemm"] += 1
-        itemsize = {"bfloat16": 2, "float16": 2, "tf32": 4, "float32": 4}[kind]
+        plain = {"float32": np.float32, "float64": np.float64}
+        itemsize = {"bfloat16": 2, "float16": 2, "tf32": 4, "float32": 4, "float64": 8}[
+            kind
+        ]
         for x in (a, b):
             assert x.dtype.itemsize == itemsize
             assert x.dtype.kind == ("u" if kind == "bfloat16" else x.dtype.kind)
             assert _is_close(x, -1) or _is_close(x, -2), (x.shape, x.strides)
-        assert c.dtype == np.float32
+        assert c.dtype == (np.float64 if kind == "float64" else np.float32)
         assert _is_close(c, -1), (c.shape, c.strides)
         x, y, z = (numpy_view(operand) for operand in (a, b, c))
         assert c.shape == (*a.shape[:-1], b.shape[-1])
         assert a.shape[:-2] == b.shape[:-2]
         assert a.shape[-1] == b.shape[-2]
         with np.errstate(all="ignore"):
-            if kind == "float32":
+            if kind in plain:
                 # BLAS may sum in another order if a matrix is transposed.
-                x, y = (np.ascontiguousarray(z.view(np.float32)) for z in (x, y))
+                x, y = (np.ascontiguousarray(z.view(plain[kind])) for z in (x, y))
                 sums = np.matmul(x, y)
             else:
                 formats = {"bfloat16": td.bfloat16, "float16": np.float16}

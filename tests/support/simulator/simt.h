@@ -256,6 +256,8 @@ inline float __fmaf_rn(float x, float y, float z)
 }
 inline double __dadd_rn(double x, double y) { return x + y; }
 inline double __dmul_rn(double x, double y) { return x * y; }
+inline double __fma_rn(double x, double y, double z) { return __builtin_fma(x, y, z); }
+inline float __double2float_rn(double x) { return (float)x; }
 inline int __clz(int x) { return x ? __builtin_clz((unsigned)x) : 32; }
 inline int __clzll(long long x)
 {

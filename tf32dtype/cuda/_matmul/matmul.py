@@ -19,9 +19,17 @@ from ..._base.matrices import (
 )
 from ..._base.options import refuse_unknown, shows
 from ..._base.wording import brief, one_of
+from ..._exact.rounding import Target, number_dtype, result_dtype
+from ..._formats.quantize import Rounding
 from ..._formats.table import find_dtype
 from ..._matmul.matmul import check_operands
-from ..._matmul.precisions import PrecisionName, RoundingOptions, Settings
+from ..._matmul.precisions import (
+    EXACT,
+    PrecisionName,
+    RoundingOptions,
+    Settings,
+    whole_name,
+)
 from ..._matmul.precisions import check as check_precision
 from ..._programs.context import current_settings
 from ...tensor_core.device import DeviceName
@@ -34,7 +42,7 @@ from .._runtime.storage import plain
 from . import wgmma
 from .crossover import Strategy
 from .mode import Mode, ModeName, choose_mode, current_mode
-from .product_plan import plan_product
+from .product_plan import applies_exactly, plan_product
 from .stacks import like, places
 from .tile_options import FLOAT32, Matrices
 
@@ -141,8 +149,13 @@ def matmul(
                 "precision (for float32) and mode (for formats) must not both be given;"
                 f" got precision={precision!r}, mode={brief(mode)}"
             )
-        check_operands(a.dtype, b.dtype, precision, {})
         settings = asked
+        if whole_name(precision) == EXACT:
+            named = None if dtype is None else find_dtype(dtype)
+            dtype = result_dtype(a.dtype, b.dtype, named)
+            a, b = (x if x.dtype.kind == "c" else _as_numbers(x) for x in (a, b))
+        else:
+            check_operands(a.dtype, b.dtype, precision, {})
     elif mode is None:
         settings = current_settings()
     check_precision(*asked)
@@ -152,6 +165,11 @@ def matmul(
     return product(
         x, y, dtype, out, shape=shape, mode=chosen, settings=settings, strategy=strategy
     )
+
+
+def _as_numbers(x: Any) -> Any:
+    """Return real numbers as float32 or float64."""
+    return casts.cast(x, number_dtype(x.dtype), copy=False)
 
 
 def _operand(x: Any, name: str) -> Any:
@@ -196,6 +214,9 @@ def product(
         Array of this shape; `out` if given.
     """
     wanted = None if dtype is None else find_dtype(dtype)
+    is_complex = "c" in (a.dtype.kind, b.dtype.kind)
+    if is_complex and applies_exactly(settings, a.dtype, b.dtype):
+        return _complex_product(a, b, wanted, out, shape, settings)
     machine = backend.current()
     device = machine.architecture(), machine.processors(), machine.name(), wgmma.ENABLED
     plan = plan_product(
@@ -225,7 +246,7 @@ def product(
             plan.write(x.at(of_x), y.at(of_y), z.at(of_z))
         if direct:
             return out
-    result = cast(result, plan.dtype)
+    result = cast(result, plan.dtype, plan.rounding)
     if out is not None:
         copy_into(result, out)
         return out
@@ -236,9 +257,44 @@ def product(
     return result
 
 
-def cast(x: Any, dtype: np.dtype[Any]) -> Any:
+def _complex_product(
+    a: Any,
+    b: Any,
+    dtype: np.dtype[Any] | None,
+    out: Any,
+    shape: Shape | None,
+    settings: Settings,
+) -> Any:
+    """Compute the real and the imaginary parts of a correctly rounded product."""
+    dtype = result_dtype(a.dtype, b.dtype, dtype)
+    part = Target.of(dtype, settings.rounding).work
+    call, common = backend.current().call, np.result_type(a.dtype, b.dtype)
+    a, b = (x if x.dtype == common else casts.cast(x, common) for x in (a, b))
+    # The real part is [ar, -ai] @ [br; bi], and the imaginary part [ar, ai] @ [bi; br].
+    real, imag = (
+        product(
+            call("concatenate", (a.real, sign), axis=-1),
+            call("concatenate", rows, axis=-2),
+            part, shape=shape, settings=settings,
+        )
+        for sign, rows in (
+            (call("negative", a.imag), (b.real, b.imag)),
+            (a.imag, (b.imag, b.real)),
+        )
+    )  # fmt: skip
+    result = casts.empty(real.shape, dtype)
+    call("copyto", result.real, real)
+    call("copyto", result.imag, imag)
+    if out is None:
+        return result
+    out = as_target(out, dtype, result.shape)
+    copy_into(result, out)
+    return out
+
+
+def cast(x: Any, dtype: np.dtype[Any], rounding: Rounding = "ties_to_even") -> Any:
     """Cast an array to a dtype; return the same array if it has the dtype."""
-    return x if x.dtype == dtype else casts.cast(x, dtype)
+    return x if x.dtype == dtype else casts.cast(x, dtype, rounding=rounding)
 
 
 def as_target(out: Any, made: np.dtype[Any], shape: Shape) -> Any:

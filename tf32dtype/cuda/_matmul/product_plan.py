@@ -4,19 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache, partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 
 from ... import _core
 from ..._base.matrices import stack_of
-from ..._matmul.precisions import RoundingOptions, Settings, find_precision
+from ..._exact.rounding import Target, number_dtype, result_dtype
+from ..._formats.quantize import Rounding
+from ..._matmul.precisions import (
+    EXACT,
+    RoundingOptions,
+    Settings,
+    find_precision,
+    whole_name,
+)
 from ...tensor_core.look_up import find_model
 from ...tensor_core.models import Aligned
 from .._arrays.ndarray import lying
 from .._runtime.backend import KEPT, Shape
 from .._runtime.storage import is_ours
-from . import fma, mma_model, split_emulation, tensor_cores
+from . import exact, fma, mma_model, split_emulation, tensor_cores
 from .crossover import Strategy
 from .mode import Mode
 from .stacks import Axis, stacked
@@ -40,6 +48,7 @@ class ProductPlan(NamedTuple):
     sums: np.dtype[Any]  #: dtype of the sums
     strides: Shape  #: strides of the sums in C order
     dtype: np.dtype[Any]  #: dtype of the result, to which sums are rounded
+    rounding: Rounding  #: how sums are rounded
     shape: Shape  #: shape of the result
 
 
@@ -91,6 +100,7 @@ def plan_product(
         algorithm.sums,
         lying(shape, itemsize),
         wanted or algorithm.result,
+        algorithm.rounding,
         shape,
     )
 
@@ -123,6 +133,7 @@ class _Algorithm(NamedTuple):
     #: plans a stack of products; None for CuPy's own function
     plan: Callable[..., Writer] | None = None
     in_c_order: bool = False  #: whether it only writes stacks in C order
+    rounding: Rounding = "ties_to_even"  #: how sums are rounded to the result's dtype
 
 
 def _choose(
@@ -137,6 +148,8 @@ def _choose(
         raise TypeError(f"dtype must be a floating-point dtype; got {wanted}")
     common = np.result_type(a, b)
     ours = is_ours(a), is_ours(b)
+    if applies_exactly(settings, a, b):
+        return _exact(a, b, wanted, settings)
     if settings is not None and not any(ours) and common == FLOAT32:
         if settings.device is not None:
             raise ValueError(
@@ -171,6 +184,34 @@ def _choose(
     # CuPy's sums are rounded to a format at the end.
     dtype = common if wanted is None or is_ours(wanted) else wanted
     return _Algorithm(dtype, dtype, dtype, common)
+
+
+def applies_exactly(
+    settings: Settings | None, a: np.dtype[Any], b: np.dtype[Any]
+) -> TypeGuard[Settings]:
+    """Return whether results are rounded correctly, as in a scope on the CPU."""
+    is_exact = settings is not None and whole_name(settings.precision) == EXACT
+    return is_exact and np.result_type(a, b).char in "fdFD"
+
+
+def _exact(
+    a: np.dtype[Any],
+    b: np.dtype[Any],
+    wanted: np.dtype[Any] | None,
+    settings: Settings,
+) -> _Algorithm:
+    """Return the algorithm of correctly rounded results."""
+    target = Target.of(result_dtype(a, b, wanted), settings.rounding)
+    rounding: Any = target.rounding
+    return _Algorithm(
+        number_dtype(a),
+        number_dtype(b),
+        target.work,
+        target.dtype,
+        partial(exact.plan, rounding=target.first),
+        in_c_order=True,
+        rounding=rounding,
+    )
 
 
 def _as_unit_reads(dtype: np.dtype[Any], ours: bool, name: str) -> np.dtype[Any]:

@@ -197,8 +197,9 @@ class Backend(Protocol):
         `a` is (m, k), `b` (k, n) and `c` (m, n), or stacks of such matrices. Each is a
         plain CuPy array or a `View`. `a` and `b` are contiguous along one of their last
         two axes, `c` along the last. `kind` is the format of `a` and `b`: "bfloat16"
-        (stored as uint16), "float16", "float32" or "tf32" (stored as float32, of which
-        tensor cores read the upper 19 bits). `c` is float32.
+        (stored as uint16), "float16", "float32", "float64" or "tf32" (stored as
+        float32, of which tensor cores read the upper 19 bits). `c` is float64 for
+        "float64", otherwise float32.
         """
         ...
 

@@ -20,15 +20,18 @@ DTYPES = {
     "bfloat16": np.dtype(np.uint16),
     "float16": np.dtype(np.float16),
     "float32": np.dtype(np.float32),
+    "float64": np.dtype(np.float64),
 }
 #: cudaDataType and cublasComputeType_t of each kind. float32 is never computed in tf32,
-#: because the compute type excludes it and `gemm` sets the handle's math mode.
-_SINGLE = 0  # CUDA_R_32F
+#: because the compute type excludes it and `gemm` sets the handle's math mode. The
+#: compute type of float64 excludes emulation by integers.
+_SINGLE, _DOUBLE = 0, 1  # CUDA_R_32F, CUDA_R_64F
 _KINDS = {
     "tf32": (_SINGLE, 77),  # CUBLAS_COMPUTE_32F_FAST_TF32
     "bfloat16": (14, 68),  # CUDA_R_16BF, CUBLAS_COMPUTE_32F
     "float16": (2, 68),  # CUDA_R_16F
     "float32": (_SINGLE, 68),
+    "float64": (_DOUBLE, 71),  # CUBLAS_COMPUTE_64F_PEDANTIC
 }
 _DEFAULT = -1  # CUBLAS_GEMM_DEFAULT
 _ON_HOST = 0  # CUBLAS_POINTER_MODE_HOST
@@ -106,11 +109,11 @@ def gemm(a: Any, b: Any, c: Any, kind: str, alpha: float = 1, beta: float = 0) -
         if beta == 0:
             current().call("ndarray.fill", c, 0)
         else:
-            current().call("multiply", c, np.float32(beta), c)
+            current().call("multiply", c, c.dtype.type(beta), c)
         return
     # c.T = b.T a.T, in column-major order.
     library, handle = _library(), _handle()
-    at = _scales(alpha, beta).ptr
+    at = _scales(alpha, beta, DTYPES[kind] == np.float64).ptr
     mode, math = library.getPointerMode(handle), library.getMathMode(handle)
     try:
         library.setPointerMode(handle, _ON_HOST)
@@ -126,18 +129,20 @@ def _run(
 ) -> None:
     a, b, c = arrays
     type_, compute = kind
+    of_c = _DOUBLE if type_ == _DOUBLE else _SINGLE
+    beta = at + (8 if type_ == _DOUBLE else 4)
     if x.stacks == 1:
         library.gemmEx(
             handle, x.b.flipped, x.a.flipped, x.n, x.m, x.k, at, b.data.ptr, type_,
-            x.b.leading, a.data.ptr, type_, x.a.leading, at + 4, c.data.ptr, _SINGLE,
+            x.b.leading, a.data.ptr, type_, x.a.leading, beta, c.data.ptr, of_c,
             x.c.leading, compute, _DEFAULT,
         )  # fmt: skip
     else:
-        of_b, of_a, of_c = x.steps
+        step_b, step_a, step_c = x.steps
         library.gemmStridedBatchedEx(
             handle, x.b.flipped, x.a.flipped, x.n, x.m, x.k, at, b.data.ptr, type_,
-            x.b.leading, of_b, a.data.ptr, type_, x.a.leading, of_a, at + 4,
-            c.data.ptr, _SINGLE, x.c.leading, of_c, x.stacks, compute, _DEFAULT,
+            x.b.leading, step_b, a.data.ptr, type_, x.a.leading, step_a, beta,
+            c.data.ptr, of_c, x.c.leading, step_c, x.stacks, compute, _DEFAULT,
         )  # fmt: skip
 
 
@@ -179,6 +184,6 @@ def _shape_of(a: Layout, b: Layout, c: Layout) -> _Shape:
 
 
 @lru_cache(maxsize=256)
-def _scales(alpha: float, beta: float) -> Constant:
+def _scales(alpha: float, beta: float, is_double: bool) -> Constant:
     """Return both factors in the host's memory."""
-    return Constant(np.array([alpha, beta], np.float32))
+    return Constant(np.array([alpha, beta], np.float64 if is_double else np.float32))

@@ -1,0 +1,229 @@
+"""Correctly rounded products on a GPU: see src/cuda/exact/round_sums.cu.
+
+cuBLAS multiplies in float64. A bound of the errors decides most results; the kernel
+computes the others with more precision, and at last exactly. So the bits are those of
+`tf32dtype.matmul` on the CPU, whatever cuBLAS does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import cupy
+import numpy as np
+
+from ..._exact.stages import compensated_error, float64_error
+from .._arrays.ndarray import lying
+from .._runtime.backend import Kernel, View, Words, check_aligned, current
+from .tile_options import LARGEST, MOST, Launches, Matrices, Writer, pieces
+
+FLOAT64 = np.dtype(np.float64)
+#: struct row_facts of src/cuda/exact/rows.h
+FACTS = 24
+#: Lines and threads of a block of rows.cu.
+LINES, ROW_THREADS = 32, (32, 16)
+#: Rows and columns of a tile, and threads of a block, of round_sums.cu.
+SIDE, THREADS = 64, 256
+#: Arrays in one allocation begin at multiples of so many bytes.
+BEGINS = 256
+
+#: The k of a float64 product. Shorter sums have smaller errors, but each product reads
+#: and writes all sums.
+DEPTH = 2048
+#: Sums that are in memory at a time.
+MOST_SUMS = 1 << 27
+
+
+def rows_kernel(dtype: np.dtype[Any]) -> Kernel:
+    """Return the kernel that reads rows of float32 or float64."""
+    item = "double" if dtype == FLOAT64 else "float"
+    return Kernel("cuda/exact/rows.cu", "read_rows", (f"-DITEM={item}",))
+
+
+def rounding_kernel(dtype: np.dtype[Any]) -> Kernel:
+    """Return the kernel that rounds sums to float32 or float64."""
+    option = f"-DSINGLE={int(dtype == np.float32)}"
+    return Kernel("cuda/exact/round_sums.cu", "round_sums", (option,))
+
+
+def errors(k: int) -> tuple[float, float]:
+    """Bound the errors of both kinds of sums, relative to the norms.
+
+    The first sum is a float64 product of any order in each `DEPTH` of k. It may be
+    truncated instead of rounded: no document of NVIDIA excludes it. The second one is
+    that of round_sums.cu.
+    """
+    terms = min(k, DEPTH) + pieces(k, DEPTH)
+    return 2 * float64_error(terms), compensated_error(8 * k)
+
+
+class _Rows(NamedTuple):
+    """The float64 rows of an operand, and their facts, in an allocation."""
+
+    kernel: Kernel
+    extents: tuple[int, ...]  #: strides in numbers, matrices, lines and k
+    grid: tuple[int, int]
+    rows: int  #: bytes from the start of the allocation
+    facts: int
+
+    def read(self, x: View, memory: Any) -> None:
+        """Launch the kernel that reads the operand."""
+        words = Words(x.data.ptr, *self.extents)
+        rows, facts = (View(FLOAT64, memory + start, (1,), (8,)) for start in self[3:])
+        current().launch(self.kernel, self.grid, ROW_THREADS, words, rows, facts)
+
+    @property
+    def step(self) -> int:
+        """Return the rows from a matrix of a stack to the next."""
+        return self.extents[4] if self.extents[3] > 1 else 0
+
+
+def _plan_rows(x: Matrices, start: int) -> tuple[_Rows, int]:
+    """Plan to read (s, lines, k); return also where the allocation goes on."""
+    _, lines, k = x.shape
+    count = x.distinct
+    if count > MOST or max(lines, k) > LARGEST:
+        raise ValueError(
+            f"a and b must have at most {MOST} matrices, and {LARGEST} elements along"
+            f" an axis, with precision 'exact' on a GPU; got shape {x.shape}"
+        )
+    facts = _aligned(start + 8 * count * lines * k)
+    strides = (i // x.dtype.itemsize for i in x.strides)
+    extents = *strides, count, lines, k
+    grid = pieces(lines, LINES), count
+    end = _aligned(facts + FACTS * count * lines)
+    return _Rows(rows_kernel(x.dtype), extents, grid, start, facts), end
+
+
+def _aligned(size: int) -> int:
+    return -(-size // BEGINS) * BEGINS
+
+
+class _Part(NamedTuple):
+    """Some results of a stack: matrices, and rows of each."""
+
+    first: int
+    matrices: int
+    top: int
+    height: int
+
+
+def _parts(s: int, m: int, n: int) -> Iterator[_Part]:
+    together = min(max(MOST_SUMS // (m * n), 1), MOST)
+    height = m if m * n <= MOST_SUMS else max(MOST_SUMS // n // SIDE, 1) * SIDE
+    for first in range(0, s, together):
+        for top in range(0, m, height):
+            yield _Part(first, min(together, s - first), top, min(height, m - top))
+
+
+class _ExactProduct(NamedTuple):
+    """The launches of a correctly rounded product."""
+
+    x: _Rows
+    y: _Rows
+    sums: int  #: where float64 sums begin in the allocation
+    size: int  #: bytes of the allocation
+    shape: tuple[int, int, int]
+    parts: tuple[_Part, ...]  #: those whose sums are in memory at a time
+    kernel: Kernel
+    rounding: int
+    errors: tuple[int, ...]  #: `errors` as bits
+
+    def __call__(self, a: View, b: View, out: View) -> None:
+        check_aligned((a, b))  # launches cannot check, as they get no arrays
+        memory = cupy.cuda.alloc(self.size)
+        self.x.read(a, memory)
+        self.y.read(b.swapaxes(1, 2), memory)
+        for part in self.parts:
+            self._multiply(part, memory)
+            self._round(part, memory, out)
+
+    def _multiply(self, part: _Part, memory: Any) -> None:
+        """Launch the float64 products of a part."""
+        k, n = self.x.extents[5], self.shape[2]
+        sums = View(
+            FLOAT64,
+            memory + self.sums,
+            (part.matrices, part.height, n),
+            lying((part.matrices, part.height, n), 8),
+        )
+        for at in range(0, max(k, 1), DEPTH):
+            depth = min(DEPTH, k - at)
+            x, y = (
+                View(
+                    FLOAT64,
+                    memory + rows.rows + 8 * (row * k + at),
+                    (part.matrices, height, depth),
+                    (8 * k * rows.step, 8 * k, 8),
+                )
+                for rows, row, height in (
+                    (self.x, part.first * self.x.step + part.top, part.height),
+                    (self.y, part.first * self.y.step, n),
+                )
+            )
+            current().gemm(x, y.swapaxes(1, 2), sums, "float64", beta=float(at > 0))
+
+    def _round(self, part: _Part, memory: Any, out: View) -> None:
+        """Launch the kernel that rounds the sums of a part."""
+        (_, m, n), k = self.shape, self.x.extents[5]
+        x_row = part.first * self.x.step + part.top
+        y_row = part.first * self.y.step
+        words = Words(
+            memory.ptr + self.x.rows + 8 * k * x_row,
+            memory.ptr + self.y.rows + 8 * k * y_row,
+            memory.ptr + self.x.facts + FACTS * x_row,
+            memory.ptr + self.y.facts + FACTS * y_row,
+            self.x.step,
+            self.y.step,
+            part.height,
+            n,
+            k,
+            self.rounding,
+            *self.errors,
+        )
+        tiles = pieces(part.height, SIDE) * pieces(n, SIDE)
+        sums = View(FLOAT64, memory + self.sums, (1,), (8,))
+        to = out.at((part.first * m + part.top) * n * out.itemsize)
+        current().launch(
+            self.kernel, (tiles, part.matrices), (THREADS,), words, sums, to
+        )
+
+
+def plan(a: Matrices, b: Matrices, c: Matrices, rounding: int) -> Writer:
+    """Plan a correctly rounded product of stacks.
+
+    Parameters
+    ----------
+    a, b : Matrices
+        Operands (s, m, k) and (s, k, n) of float32 or float64, with any strides.
+    c : Matrices
+        Result (s, m, n) of float32 or float64 in C order. It must not overlap the
+        operands.
+    rounding : int
+        A value of `enum tf_rounding`, except stochastic rounding.
+
+    Raises
+    ------
+    ValueError
+        If an operand is too large for one launch.
+    """
+    if 0 in c.shape:
+        return Launches()
+    x, then = _plan_rows(a, 0)
+    y, sums = _plan_rows(b.flipped, then)
+    s, m, n = c.shape
+    parts = tuple(_parts(s, m, n))
+    most = max(part.matrices * part.height * n for part in parts)
+    bits = np.array(errors(a.shape[2])).view(np.int64).tolist()
+    return _ExactProduct(
+        x,
+        y,
+        sums,
+        sums + 8 * most,
+        (s, m, n),
+        parts,
+        rounding_kernel(c.dtype),
+        rounding,
+        tuple(bits),
+    )
