@@ -189,17 +189,27 @@ template <int PENDING> inline void await_products()
 
 #ifdef UNIT
 
+#if INTEGERS /* of s32.s8.s8, which has no signs of operands */
+typedef int32_t accumulator;
+#define IN_REGISTER "+r"
+#define SIGNS ""
+#else
+typedef float accumulator;
+#define IN_REGISTER "+f"
+#define SIGNS ", 1, 1"
+#endif
+
 /* A thread's accumulators of an instruction for all columns of the tile. */
 constexpr int ACCUMULATORS = COLUMNS / 2;
 
 /* Keeps computations of d before this point, and uses of it after. The compiler does not
  * know that the instruction runs on in between. */
-template <int COUNT = ACCUMULATORS> inline void registers_are_ready(float *d)
+template <int COUNT = ACCUMULATORS> inline void registers_are_ready(accumulator *d)
 {
 #ifndef SIMT
 #pragma unroll
     for (int i = 0; i < COUNT; i++) {
-        asm volatile("" : "+f"(d[i]) : : "memory");
+        asm volatile("" : IN_REGISTER(d[i]) : : "memory");
     }
 #endif
 }
@@ -220,20 +230,20 @@ template <int COUNT = ACCUMULATORS> inline void registers_are_ready(float *d)
     "%90, %91, %92, %93, %94, %95, %96, %97, %98, %99, %100, %101, %102, "             \
     "%103, %104, %105, %106, %107, %108, %109, %110, %111, %112, %113, %114, %115, "   \
     "%116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
-#define EIGHT(d, i)                                                                    \
-    "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]),        \
-        "+f"(d[i + 5]), "+f"(d[i + 6]), "+f"(d[i + 7])
+#define TWO(d, i) IN_REGISTER(d[i]), IN_REGISTER(d[i + 1])
+#define EIGHT(d, i) TWO(d, i), TWO(d, i + 2), TWO(d, i + 4), TWO(d, i + 6)
 #define SIXTY_FOUR(d, i)                                                               \
     EIGHT(d, i), EIGHT(d, i + 8), EIGHT(d, i + 16), EIGHT(d, i + 24),                  \
         EIGHT(d, i + 32), EIGHT(d, i + 40), EIGHT(d, i + 48), EIGHT(d, i + 56)
 
 /* Begins d = a b, or d += a b if `adds`: 64 rows of a, 2 COUNT columns of b, 32 bytes of
- * k. UNIT is the rest of PTX's name after the columns, "k16.f32.bf16.bf16" for example.
+ * k. UNIT is the rest of PTX's name after the columns, "k16.f32.bf16.bf16" for example. With
+ * INTEGERS, it is "k32.s32.s8.s8".
  * TAIL follows the signs of a and b: ", 0, 1" is for b across k, which only 16-bit
  * formats can be. Warp w of the four has rows 16 w to 16 w + 15, in the layout of mma.h's
  * results: d[4 j] to d[4 j + 3] are of columns 8 j to 8 j + 7. */
 template <int COUNT = ACCUMULATORS>
-inline void multiply(float *d, uint64_t a, uint64_t b, int adds)
+inline void multiply(accumulator *d, uint64_t a, uint64_t b, int adds)
 {
     static_assert(COUNT == 32 || COUNT == 64 || COUNT == 128, "see the lists");
 #ifdef SIMT
@@ -246,19 +256,19 @@ inline void multiply(float *d, uint64_t a, uint64_t b, int adds)
     if constexpr (COUNT == 32) {
         asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %34, 0;\n"
                      "wgmma.mma_async.sync.aligned.m64n64" UNIT " {" NAMES_TO_31 "}, "
-                     "%32, %33, p, 1, 1" TAIL ";\n}"
+                     "%32, %33, p" SIGNS TAIL ";\n}"
                      : EIGHT(d, 0), EIGHT(d, 8), EIGHT(d, 16), EIGHT(d, 24)
                      : "l"(a), "l"(b), "r"(adds));
     } else if constexpr (COUNT == 64) {
         asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %66, 0;\n"
                      "wgmma.mma_async.sync.aligned.m64n128" UNIT " {" NAMES_TO_63 "}, "
-                     "%64, %65, p, 1, 1" TAIL ";\n}"
+                     "%64, %65, p" SIGNS TAIL ";\n}"
                      : SIXTY_FOUR(d, 0)
                      : "l"(a), "l"(b), "r"(adds));
     } else {
         asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %130, 0;\n"
                      "wgmma.mma_async.sync.aligned.m64n256" UNIT " {" NAMES_TO_63
-                     ", " NAMES_TO_127 "}, %128, %129, p, 1, 1" TAIL ";\n}"
+                     ", " NAMES_TO_127 "}, %128, %129, p" SIGNS TAIL ";\n}"
                      : SIXTY_FOUR(d, 0), SIXTY_FOUR(d, 64)
                      : "l"(a), "l"(b), "r"(adds));
     }

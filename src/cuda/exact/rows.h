@@ -15,9 +15,7 @@ struct row_facts {
 };
 static_assert(sizeof(row_facts) == 24, "as in tf32dtype/cuda/_matmul/exact.py");
 
-constexpr uint64_t INFINITE = (uint64_t)0x7FF << 52;
-
-inline double infinity() { return __longlong_as_double((long long)INFINITE); }
+inline double infinity() { return __longlong_as_double(0x7FFll << 52); }
 
 /* Returns 2^exponent, for normal numbers. */
 inline double power_of_two(int exponent)

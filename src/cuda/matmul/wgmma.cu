@@ -26,13 +26,8 @@
  * 256 x 64 of 2 bytes takes 1024 clocks of the tensor cores, 48 KiB from L2 and 80 KiB
  * from shared memory. A step of 128 x 128 x 64 takes 512 clocks, 32 KiB and 48 KiB.
  */
-#include "cuda/matmul/mma_tiles.h"
 
-constexpr int A_BYTES = ROWS * SLICE, FILLED = A_BYTES + COLUMNS * SLICE;
-
-#include "cuda/matmul/ring.h"
-
-constexpr int OF_BARRIERS = STAGES * STAGE;
+#include "cuda/matmul/chain.h"
 
 /* `count` slices of a split order, from slice `in_a` of a and slice `in_b` of b on. */
 struct Range {
@@ -48,67 +43,6 @@ inline Range range_of(int order, int slices, int piece, int pieces)
     const int first = (int)(all * piece / pieces), last = (int)(all * (piece + 1) / pieces);
     /* mutant: parts of b in their own order */
     return {least * slices + first, (PARTS - 1 - order + least) * slices + first, last - first};
-}
-
-/* Copies a slice of EXTENT lines of an operand: at once, or across k 64 lines at a time. */
-template <int EXTENT, bool ALONG_K>
-inline void copy_slice(shared_address to, const TensorMap *map, int k, int line, int stack,
-                       shared_address full)
-{
-    static_assert(ALONG_K || SIZE == 2, "wgmma transposes 16 bits alone");
-    if (ALONG_K) {
-        copy_box(to, map, k, line, stack, full);
-    } else {
-#pragma unroll
-        for (int i = 0; i < EXTENT; i += 64) {
-            /* mutant: always the first lines */
-            copy_box(to + i * SLICE, map, line + i, k, stack, full);
-        }
-    }
-}
-
-/* Returns the descriptor of an instruction's matrix in a slice. */
-template <bool ALONG_K> inline uint64_t matrix(shared_address slice, int step)
-{
-    /* mutant: steps are of 16 bytes; steps are of 8 k */
-    return ALONG_K ? descriptor(slice) + step * 2 : descriptor_across(slice) + step * 128;
-}
-
-/* Begins the instruction of a step, from a column of b on. */
-template <int COUNT>
-inline void begin_step(float *d, const Ring &ring, int group, int step, int column, int adds)
-{
-    /* mutant: rows of the other warpgroup */
-    multiply<COUNT>(d, matrix<A_ALONG_K>(ring.here() + group * 64 * SLICE, step),
-                    /* mutant: always the first columns */
-                    matrix<B_ALONG_K>(ring.here() + A_BYTES + column * SLICE, step), adds);
-}
-
-/* Continues the chains with `slices` slices. A stage is released when the instructions of
- * the next one have begun. */
-inline void chain(Results &sums, Ring &ring, int group, int slices)
-{
-    shared_address before = 0;
-#pragma unroll 1
-    for (int slice = 0; slice < slices; slice++, ring.go_on()) {
-        ring.await_bytes();
-        registers_are_ready(&sums[0][0][0]);
-        begin_products(); /* mutant: no fence of registers, in chains */
-#pragma unroll
-        for (int step = 0; step < STEPS; step++) {
-            /* mutant: a chain for each slice */
-            begin_step<ACCUMULATORS>(&sums[0][0][0], ring, group, step, 0, 1);
-        }
-        commit_products();
-        await_products<1>(); /* mutant: a stage released early */
-        if (slice > 0) {
-            Ring::release(before);
-        }
-        before = ring.empty(); /* mutant: the stage itself released */
-    }
-    await_products<0>(); /* mutant: results read early */
-    Ring::release(before); /* mutant: the last stage not released */
-    registers_are_ready(&sums[0][0][0]);
 }
 
 /* Adds each instruction of the slices to the sums, for 64 columns at a time. The next
@@ -212,7 +146,7 @@ extern "C" __global__ void __launch_bounds__(THREADS + 128, 1)
             /* 1. Chains of all orders, except order 0 with PROMOTE. */
 #pragma unroll 1
             for (int order = ORDERS - 1; order >= PROMOTE; order--) {
-                chain(sums, ring, group, range_of(order, slices, piece, pieces).count);
+                chain(&sums[0][0][0], ring, group, range_of(order, slices, piece, pieces).count);
 #pragma unroll
                 for (int i = 0; order > 0 && i < ACCUMULATORS; i++) {
                     sums[0][i / 4][i % 4] *= between; /* mutant: orders count alike */

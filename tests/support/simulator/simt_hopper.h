@@ -258,7 +258,7 @@ inline std::vector<Issued> issued;
 
 struct Wgmma {
     int columns, depth, each; /* bits of an element */
-    const Operand *a, *b;
+    const Operand *a, *b;     /* or NULL for signed integers */
     tf_mma_model model;
 };
 
@@ -268,6 +268,11 @@ inline const Wgmma *wgmma_of(const char *unit)
     const auto found = known.find(unit);
     if (found != known.end()) {
         return &found->second;
+    }
+    for (int columns = 8; columns <= 256; columns += 8) {
+        if ("m64n" + std::to_string(columns) + "k32.s32.s8.s8" == unit) {
+            return &(known[unit] = {columns, 32, 8, nullptr, nullptr, {}});
+        }
     }
     for (const Operand &a : operands) {
         for (const Operand &b : operands) {
@@ -320,10 +325,11 @@ inline void simt_wgmma_fence()
     simt::issued[simt::rank(simt::thread_index)].fenced = true;
 }
 
-inline void simt_wgmma(const char *unit, float *d, uint64_t a, uint64_t b, int adds,
+inline void simt_wgmma(const char *unit, void *sums, uint64_t a, uint64_t b, int adds,
                        bool across_a, bool across_b)
 {
     using namespace simt;
+    float *const d = (float *)sums;
     const unsigned me = rank(thread_index), warp = me / 32 * 32;
     Issued &mine = issued[me];
     const Wgmma *does = simt_architecture == 90 ? wgmma_of(unit) : nullptr;
@@ -352,7 +358,8 @@ inline void simt_wgmma(const char *unit, float *d, uint64_t a, uint64_t b, int a
             uint32_t code = 0;
             memcpy(&code, &bytes[i * size], size);
             const bool left = i < 16u * (size_t)does->depth;
-            numbers[i] = (left ? does->a : does->b)->number(code);
+            const Operand *format = left ? does->a : does->b;
+            numbers[i] = format ? format->number(code) : (uint32_t)(int8_t)code;
         }
         zero.assign(16 + (size_t)does->columns, true);
         finite = zero;
@@ -384,6 +391,15 @@ inline void simt_wgmma(const char *unit, float *d, uint64_t a, uint64_t b, int a
         const unsigned column = (unsigned)(i / 4 * 8 + i % 2) + me % 4 * 2;
         const size_t depth = (size_t)does->depth;
         const uint32_t before = adds ? c[(size_t)i] : 0;
+        if (!does->a) {
+            uint32_t sum = before;
+            for (size_t k = 0; k < depth; k++) {
+                sum += numbers[row * depth + k] * numbers[(16 + column) * depth + k];
+            }
+            product.results.push_back(sum);
+            memcpy(&d[i], &IN_FLIGHT, 4);
+            continue;
+        }
         /* A small matrix leaves most of a tile zero: nothing is added to +0. */
         const bool nothing = !before && ((zero[row] && finite[16 + column]) ||
                                          (zero[16 + column] && finite[row]));
