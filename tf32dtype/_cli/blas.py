@@ -53,9 +53,9 @@ def run(arguments: Namespace) -> int:
     settings = settings_of(arguments)
     try:
         resolve_settings(settings)
+        variables = {**os.environ, **preload.environment(settings)}
     except ValueError as error:
         raise UserError(str(error)) from None
-    variables = {**os.environ, **preload.environment(settings)}
     words = [arguments.program, *arguments.arguments]
     try:
         os.execvpe(arguments.program, words, variables)

@@ -31,9 +31,9 @@ def add_precision(parser: ArgumentParser) -> tuple[Any, Any]:
     names = ", ".join(row.short for row in PRECISIONS)
     options = {
         "--precision NAME": f"multiply matrices in this precision: {names}, or a long"
-        " name such as TF32_TF32_F32. In NumPy's functions only, exact rounds the exact"
-        " sums once, and crt2 to crt20 and int8x2 to int8x20 emulate products on INT8"
-        " units (default: none)",
+        " name such as TF32_TF32_F32. In Python programs only, exact rounds the exact"
+        " sums once. In NumPy's functions only, crt2 to crt20 and int8x2 to int8x20"
+        " emulate products on INT8 units (default: none)",
     }
     add_options(precision, options)
     usual = Settings(None)

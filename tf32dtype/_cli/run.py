@@ -25,7 +25,12 @@ from typing import NoReturn
 from .. import _core
 from .._base.errors import UserError
 from .._base.text import strict_json
-from .._matmul.precisions import find_precision, precision_of_format, whole_name
+from .._matmul.precisions import (
+    find_precision,
+    has_blas,
+    precision_of_format,
+    whole_name,
+)
 from .._programs import preload
 from .._programs.arithmetic import arithmetic
 from .._programs.context import set_matmul_precision
@@ -106,7 +111,7 @@ def run(arguments: Namespace) -> NoReturn:
             "--lapack cannot be combined with --no-blas, since LAPACK uses BLAS"
         )
     own = whole_name(arguments.precision)
-    blas = not (arguments.no_blas or own) and _core.blas_available()
+    blas = not arguments.no_blas and has_blas(own) and _core.blas_available()
     settings = settings_of(arguments, blas and not planned)
     only, but = (
         [find_region(text) for text in x] for x in (arguments.only, arguments.excepted)

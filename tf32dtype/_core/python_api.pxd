@@ -36,6 +36,7 @@ cdef extern from "Python.h":
     PyObject *PyErr_NoMemory()
     void PyErr_SetObject(object, object)
     void PyErr_Clear()
+    void PyErr_WriteUnraisable(object)
     void PyErr_Fetch(PyObject **, PyObject **, PyObject **)
     void PyErr_Restore(PyObject *, PyObject *, PyObject *)
     int PyGC_Disable()

@@ -181,6 +181,11 @@ def whole_name(name: object) -> str | None:
     return None if scheme is None else scheme.name
 
 
+def has_blas(name: object) -> bool:
+    """Return whether BLAS calls can use a precision; emulated ones are for NumPy."""
+    return Scheme.of(name) is None
+
+
 def find_precision(name: object) -> Precision:
     """Return the precision of a preset's name, its short name or a format's name.
 
@@ -280,7 +285,7 @@ def _resolve_whole(settings: Settings, name: str) -> _core.MatmulSpec:
         )
     _check("scale", settings.scale, Scale, name, _SCALED)
     _check("special_values", settings.special_values, SpecialValues, name, _SPLIT)
-    if settings.blas:
+    if settings.blas and not has_blas(name):
         raise ValueError(
             f"blas=True must not be given with precision {name!r}, which only NumPy's"
             " functions use; omit blas="
@@ -297,7 +302,9 @@ def _resolve_whole(settings: Settings, name: str) -> _core.MatmulSpec:
         exact=products,
         float64=True,
         complex64=scheme is None,
+        blas=settings.blas,
         dots=settings.has_dots(),
+        lapack=settings.lapack,
         min_size=operator.index(settings.min_size),
     )
 

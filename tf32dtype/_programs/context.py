@@ -61,6 +61,11 @@ class PrecisionScope(_core.PrecisionScope):
     def check_lost(self) -> None:
         """Raise RuntimeError if BLAS computed products because memory was short."""
         lost = _core.blas_lost() - self._lost if self._catches else 0
+        if lost and self.precision is not None and self.precision.exact is not None:
+            raise RuntimeError(
+                f"{lost} exact matrix multiplication{'s' * (lost > 1)} failed, which"
+                " the BLAS library computed in its own precision instead"
+            )
         if lost:
             raise RuntimeError(
                 f"cannot allocate memory for {lost} matrix"
@@ -154,7 +159,7 @@ class matmul_precision(Scope):
         float64 products.
     blas : bool
         Whether the precision also applies to all BLAS calls of the process: those of
-        SciPy, scikit-learn, PyTorch, NumPy's methods, ... (on Linux). Not for "exact".
+        SciPy, scikit-learn, PyTorch, NumPy's methods, ... (on Linux).
     dots : bool
         Whether the precision applies to products whose result is one number: dot
         products and norms. The default is ``not blas``.

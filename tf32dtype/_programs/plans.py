@@ -281,7 +281,12 @@ def resolve_plan(settings: Settings) -> _core.MatmulSpec:
     sites = tuple(x for x in plan.call_sites if x.precision != "")
     try:
         for precision in {plan.default, *(site.precision for site in sites)}:
-            _spec(plan, precision)
+            spec = _spec(plan, precision)
+            if spec is not None and spec.exact is not None:
+                raise ValueError(
+                    f"a plan must not name precision {precision!r}, which applies to"
+                    " whole scopes"
+                )
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
     found = find_call_sites(replace(plan, call_sites=sites), path)

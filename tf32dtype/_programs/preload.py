@@ -7,7 +7,7 @@ from pathlib import Path
 
 from .. import _core
 from .._base.errors import UserError
-from .._matmul.precisions import Settings, find_precision
+from .._matmul.precisions import Settings, find_precision, whole_name
 from .variables import BLAS_VARIABLE, VARIABLE
 
 
@@ -65,9 +65,9 @@ def environment(settings: Settings, quiet: bool = False) -> dict[str, str]:
 def for_children(settings: Settings, quiet: bool) -> None:
     """Set the variables that make child processes use the precision.
 
-    With a device's precision it does nothing.
+    With a device's precision and with "exact" it does nothing.
     """
-    if settings.device is None:
+    if settings.device is None and whole_name(settings.precision) is None:
         if path := _core.share_counts():
             os.environ["TF32DTYPE_BLAS_COUNTS"] = path
         os.environ.update(environment(settings, quiet))

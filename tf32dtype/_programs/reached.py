@@ -159,6 +159,10 @@ _FATES = {
     "dot": ("dot products and norms", "Use --dots to include them"),
     "short": (f"{_PRODUCTS} with k below --min-size", ""),
     "outside": (f"{_PRODUCTS} excluded by --only, --except or a plan", ""),
+    "foreign thread": (
+        f"{_PRODUCTS} in threads without Python code",
+        "Set OMP_NUM_THREADS=1 to include those of OpenMP",
+    ),
     "no memory": (
         f"{_PRODUCTS} without enough memory",
         "Some results are not in the requested precision",
@@ -196,9 +200,9 @@ def reached(
             into, key = others, (fate, dtype)
         before = into.get(key, (0, 0))
         into[key] = before[0] + calls, before[1] + adds
-    whole = precisions.whole_name(settings.precision) is not None
+    can = precisions.has_blas(settings.precision)
     found = [
-        _unchanged(*key, *size, settings.blas, whole) for key, size in others.items()
+        _unchanged(*key, *size, settings.blas, can) for key, size in others.items()
     ]
     for one in not_reached(counts, settings.lapack):
         work = f"{one.kind} ({one.name})" if one.name else one.kind
@@ -211,12 +215,12 @@ def reached(
 
 
 def _unchanged(
-    fate: str, dtype: str, calls: int, adds: int, blas: bool, is_whole: bool
+    fate: str, dtype: str, calls: int, adds: int, blas: bool, has_blas: bool
 ) -> Unchanged:
     work, remedy = _FATES[fate]
     if fate == "no precision" and not blas:
         work = f"{_PRODUCTS} by BLAS"
-        remedy = "" if is_whole else "Omit --no-blas to include them"
+        remedy = "Omit --no-blas to include them" if has_blas else ""
     if dtype == "complex128" and fate in ("float64", "complex"):
         remedy = "Use --float64 --complex64 to include them"
     return Unchanged(f"{dtype} {work}", calls, adds, None, remedy)

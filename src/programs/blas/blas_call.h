@@ -85,6 +85,19 @@ struct tf_blas_matrix {
     ptrdiff_t first; /* a block of a triangle begins with this row (A) or column (B) */
 };
 
+/* Sums of products that are not those of a tf_precision. Never changed or freed. */
+struct tf_blas_products {
+    /* Writes the sums A B to C, whose kind is that of its real components: float32 or
+     * float64. Both operands are stored in full, whatever their member `shape` names.
+     * Returns the flags to raise (runtime/fp_flags.h), or -1 with C unchanged. */
+    int (*multiply)(const struct tf_blas_products *products, char type,
+                    const struct tf_blas_matrix *a, const struct tf_blas_matrix *b,
+                    const struct tf_matrix *c);
+    /* Returns whether this thread can call `multiply`. */
+    int (*can_multiply)(void);
+    void *object; /* for `multiply` */
+};
+
 /* One product of a call: C = alpha A B + beta C; C may be a triangle. */
 struct tf_blas_product {
     char type;              /* as in tf_blas_name */
@@ -99,6 +112,7 @@ struct tf_blas_product {
     double alpha[2], beta[2];
     int wider;              /* as in tf_blas_name: with 1, C is a float64; with 2, beta is
                                added to the sum, and the result is rounded once */
+    const struct tf_blas_products *products; /* these make the sums; NULL: a tf_precision */
 };
 
 /* Returns the number of multiply-adds of a product: four times as many for complex
@@ -115,8 +129,8 @@ int tf_blas_take_apart(const struct tf_blas_name *name,
                        const struct tf_blas_arguments *arguments, tf_blas_each_fn *each,
                        void *context);
 
-/* Computes a product. The sums A B have tf_matmul's bits; docs/reference/precision.md
- * describes float64 and complex operands. alpha times the sums plus beta C are computed in
+/* Computes a product. The sums A B have tf_matmul's bits, or are those of `products`;
+ * docs/reference/precision.md describes float64 and complex operands. alpha times the sums plus beta C are computed in
  * C's own type, with the roundings in blas_update.h. The result is as if operands were read
  * before C is written, also where C overlaps an operand, as in trmm. blas_triangle.h
  * describes the zeros of a triangular operand. Flags are raised as tf_matmul raises them. A

@@ -112,6 +112,9 @@ static int goes_straight(const struct tf_blas_product *p, const struct tf_blas_p
         !isfinite(p->beta[0])) {
         return 0;
     }
+    if (p->products) {
+        return is_real(p->alpha, 1) && is_real(p->beta, 0) && p->wider != 2;
+    }
     if (is_real(p->beta, 0)) {
         return is_real(p->alpha, 1) || (p->type == 's' && !p->wider);
     }
@@ -163,10 +166,11 @@ static int sum_triangle(const struct tf_precision *precision, struct tf_blas_pai
 }
 
 /* Returns the sums of a block in the order of C's memory, for tf_room_free; or NULL. */
-static char *make_sums(const struct tf_precision *precision, struct tf_blas_pair x,
+static char *make_sums(const struct tf_precision *precision,
+                       const struct tf_blas_product *p, struct tf_blas_pair x,
                        const struct block *block, int by_columns)
 {
-    const ptrdiff_t item = (ptrdiff_t)tf_blas_sum_size(x.type);
+    const ptrdiff_t item = (ptrdiff_t)tf_blas_sum_size(p);
     char *copies[2] = {NULL, NULL};
     char *sums = tf_blas_room(block->rows, block->columns, (size_t)item);
     int failed =
@@ -174,8 +178,7 @@ static char *make_sums(const struct tf_precision *precision, struct tf_blas_pair
         take_lines(&x.a, x.type, 0, block->row, block->rows, &copies[0]) < 0 ||
         take_lines(&x.b, x.type, 1, block->column, block->columns, &copies[1]) < 0;
     if (!failed) {
-        struct tf_matrix c = {sums, {block->columns * item, item}, 0,
-                              x.type == 'z' ? TF_FLOAT64 : TF_FLOAT32};
+        struct tf_matrix c = {sums, {block->columns * item, item}, 0, tf_blas_sum_kind(p)};
         if (by_columns) {
             c.strides[0] = item;
             c.strides[1] = block->rows * item;
@@ -195,7 +198,8 @@ static char *make_sums(const struct tf_precision *precision, struct tf_blas_pair
 /* Stores the result of dsdot (wider 1) or sdsdot (wider 2). */
 static void store_wider(const struct tf_blas_product *p, const char *sums)
 {
-    const double sum = *(const float *)sums;
+    const double sum = tf_blas_sum_kind(p) == TF_FLOAT64 ? *(const double *)sums
+                                                         : *(const float *)sums;
     if (p->wider == 1) {
         *(double *)p->c = sum;
     } else {
@@ -214,7 +218,7 @@ static int compute_block(const struct tf_precision *precision,
     part.n = block->columns;
     part.triangle = block->triangle;
     const int by_columns = tf_blas_by_columns(&part);
-    char *sums = make_sums(precision, x, block, by_columns);
+    char *sums = make_sums(precision, p, x, block, by_columns);
     char *more = NULL;
     if (sums && p->twice) {
         struct tf_blas_pair y = tf_blas_transposed_pair(x, p->hermitian);
@@ -225,7 +229,7 @@ static int compute_block(const struct tf_precision *precision,
             memcpy(greatest.of[1], x.greatest->of[0], sizeof greatest.of[1]);
             y.greatest = &greatest;
         }
-        more = make_sums(precision, y, block, by_columns);
+        more = make_sums(precision, p, y, block, by_columns);
     }
     const int failed = !sums || (p->twice && !more);
     if (!failed && p->wider) {
@@ -372,13 +376,13 @@ int tf_blas_compute(const struct tf_precision *precision,
         tf_blas_update(p, NULL, NULL, precision->silent);
         return 0;
     }
-    const struct tf_blas_pair x = {p->type, p->a, p->b, NULL};
+    const struct tf_blas_pair x = {p->type, p->a, p->b, NULL, p->products};
     const struct block all = {0, p->m, 0, p->n, (char)p->triangle};
     fexcept_t raised_before; /* flags that a failure restores */
     fegetexceptflag(&raised_before, FE_ALL_EXCEPT);
     int failed = goes_straight(p, &x) ? compute_straight(precision, p, x)
                                       : compute_block(precision, p, x, &all);
-    if (failed && !tf_blas_is_stopped()) {
+    if (failed && !p->products && !tf_blas_is_stopped()) {
         failed = compute_in_reserve(precision, p, x);
     }
     if (failed) {

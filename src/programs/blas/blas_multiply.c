@@ -18,9 +18,21 @@ struct tf_matrix tf_blas_plain(const struct tf_blas_matrix *x, char type)
                               is_single(type) ? TF_FLOAT32 : TF_FLOAT64};
 }
 
+/* Computes the sums by the pair's products, and raises their flags. */
+static int multiply_otherwise(const struct tf_blas_pair *x, const struct tf_matrix *c)
+{
+    const struct tf_fp saved = tf_fp_begin();
+    const int flags = x->products->multiply(x->products, x->type, &x->a, &x->b, c);
+    tf_fp_end(saved, flags < 0 ? 0 : (unsigned)flags);
+    return flags < 0 ? -1 : 0;
+}
+
 int tf_blas_multiply_full(const struct tf_precision *precision, struct tf_blas_pair x,
                     struct tf_matrix c)
 {
+    if (x.products) {
+        return multiply_otherwise(&x, &c);
+    }
     const struct tf_matrix a = tf_blas_plain(&x.a, x.type);
     const struct tf_matrix b = tf_blas_plain(&x.b, x.type);
     const ptrdiff_t m = x.a.rows, n = x.b.columns, k = x.a.columns;
@@ -37,7 +49,8 @@ int tf_blas_multiply_full(const struct tf_precision *precision, struct tf_blas_p
 
 struct tf_blas_pair tf_blas_transposed_pair(struct tf_blas_pair x, int conjugates)
 {
-    struct tf_blas_pair t = {x.type, tf_blas_transposed(x.b), tf_blas_transposed(x.a), NULL};
+    struct tf_blas_pair t = {x.type, tf_blas_transposed(x.b), tf_blas_transposed(x.a), NULL,
+                             x.products};
     t.a.conjugate ^= conjugates;
     t.b.conjugate ^= conjugates;
     return t;

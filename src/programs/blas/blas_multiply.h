@@ -11,6 +11,7 @@ struct tf_blas_pair {
     char type;
     struct tf_blas_matrix a, b;
     const struct tf_greatest *greatest; /* of whole, scaled matrices; or NULL */
+    const struct tf_blas_products *products; /* as in struct tf_blas_product */
 };
 
 /* Returns a matrix for tf_matmul: for complex elements, of their real components. */
@@ -34,8 +35,8 @@ float tf_blas_number_at(const char *place, char type);
  * elements, or of the real components and of the imaginary ones. */
 void tf_blas_find_greatest(const struct tf_blas_matrix *x, char type, float greatest[2]);
 
-/* Writes the sums of a pair to C, by tf_matmul or tf_matmul_complex, and ignores its
- * shapes. The kind of a complex C is that of its components. Returns -1, with C unchanged,
+/* Writes the sums of a pair to C, by tf_matmul, tf_matmul_complex or the pair's products,
+ * and ignores its shapes. The kind of a complex C is that of its components. Returns -1, with C unchanged,
  * if memory is short. */
 int tf_blas_multiply_full(const struct tf_precision *precision, struct tf_blas_pair x,
                           struct tf_matrix c);

@@ -43,6 +43,14 @@ static char *other_at(const struct triangle_product *t, ptrdiff_t p, ptrdiff_t q
            q * t->other->strides[1 - t->axis];
 }
 
+/* Returns the value of a component as products use it. */
+static double value_at(const struct triangle_product *t, const char *place)
+{
+    return t->of.products && tf_blas_part_size(t->of.type) == 8
+               ? *(const double *)place
+               : tf_blas_number_at(place, t->of.type);
+}
+
 static int is_nan(const char *sum, int numbers, int kind)
 {
     int found = 0;
@@ -109,8 +117,8 @@ static void fill_maps(struct triangle_product *t)
             memset(negative, 0, row);
             memset(zero, 0, row);
             for (ptrdiff_t p = 0; p < t->k; p++) {
-                const float x = tf_blas_number_at(
-                    line + p * t->triangle->strides[1 - t->axis] + offset, type);
+                const double x =
+                    value_at(t, line + p * t->triangle->strides[1 - t->axis] + offset);
                 negative[p / 64] |= (uint64_t)(signbit(x) != 0) << p % 64;
                 zero[p / 64] |= (uint64_t)(x == 0) << p % 64;
             }
@@ -121,7 +129,7 @@ static void fill_maps(struct triangle_product *t)
             memset(plus, 0, row);
             memset(minus, 0, row);
             for (ptrdiff_t p = 0; p < t->k; p++) {
-                const float x = tf_blas_number_at(other_at(t, p, q) + offset, type);
+                const double x = value_at(t, other_at(t, p, q) + offset);
                 plus[p / 64] |= (uint64_t)(x == INFINITY) << p % 64;
                 minus[p / 64] |= (uint64_t)(x == -INFINITY) << p % 64;
             }

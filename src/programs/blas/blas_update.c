@@ -9,9 +9,18 @@
 #include "runtime/inline.h"
 #include "runtime/sizes.h"
 
-size_t tf_blas_sum_size(char type)
+int tf_blas_sum_kind(const struct tf_blas_product *product)
 {
-    return tf_blas_is_complex(type) ? (size_t)tf_blas_item_size(type) : sizeof(float);
+    const int is_double = product->type == 'z' ||
+                          (product->products && (product->type == 'd' || product->wider));
+    return is_double ? TF_FLOAT64 : TF_FLOAT32;
+}
+
+size_t tf_blas_sum_size(const struct tf_blas_product *product)
+{
+    const size_t part =
+        tf_blas_sum_kind(product) == TF_FLOAT64 ? sizeof(double) : sizeof(float);
+    return tf_blas_is_complex(product->type) ? 2 * part : part;
 }
 
 int tf_blas_by_columns(const struct tf_blas_product *product)
@@ -67,6 +76,7 @@ TF_INLINE struct number plus(int single, struct number x, struct number y)
 struct update {
     double alpha[2], second[2], beta[2]; /* `second` is the alpha of the second product */
     int has_sums, has_more, hermitian;
+    int wide_sums; /* float64 sums */
 };
 
 /* -- flags ------------------------------------------------------------------------- */
@@ -120,26 +130,26 @@ TF_INLINE void write_number(char *place, int single, double x, double sum)
     }
 }
 
-TF_INLINE struct number read_sum(const char *place, int single, int complex)
+TF_INLINE struct number read_sum(const char *place, int single, int complex, int wide)
 {
     const int size = single ? sizeof(float) : sizeof(double);
     return complex ? (struct number){read_number(place, single),
                                      read_number(place + size, single)}
-                   : (struct number){*(const float *)place, 0};
+                   : (struct number){read_number(place, !wide), 0};
 }
 
-TF_INLINE void update_element(const struct update *u, int single, int complex,
+TF_INLINE void update_element(const struct update *u, int single, int complex, int wide,
                               const char *sum_place, const char *more_place, char *place,
                               int is_real, unsigned *flags)
 {
     const int size = single ? sizeof(float) : sizeof(double);
     struct number sum = {0, 0}, more = {0, 0}, old = {0, 0}, result = {0, 0};
     if (u->has_sums) {
-        sum = read_sum(sum_place, single, complex);
+        sum = read_sum(sum_place, single, complex, wide);
         result = times(single, u->alpha, sum);
     }
     if (u->has_more) {
-        more = read_sum(more_place, single, complex);
+        more = read_sum(more_place, single, complex, wide);
         result = plus(single, result, times(single, u->second, more));
     }
     if (u->beta[0] != 0 || u->beta[1] != 0) {
@@ -167,14 +177,14 @@ TF_INLINE void update_element(const struct update *u, int single, int complex,
 
 /* Updates n elements of a row or a column, of which element `diagonal` is real if C is
  * Hermitian. Returns the floating-point flags to raise. */
-TF_INLINE unsigned update_line(const struct update *u, int single, int complex,
+TF_INLINE unsigned update_line(const struct update *u, int single, int complex, int wide,
                                const char *sums, const char *more, char *c,
                                ptrdiff_t stride, ptrdiff_t n, ptrdiff_t diagonal)
 {
-    const ptrdiff_t size = complex ? 2 * (single ? 4 : 8) : 4;
+    const ptrdiff_t size = complex ? 2 * (single ? 4 : 8) : wide ? 8 : 4;
     unsigned flags = 0;
     for (ptrdiff_t j = 0; j < n; j++) {
-        update_element(u, single, complex, u->has_sums ? sums + j * size : NULL,
+        update_element(u, single, complex, wide, u->has_sums ? sums + j * size : NULL,
                        u->has_more ? more + j * size : NULL, c + j * stride,
                        u->hermitian && j == diagonal, &flags);
     }
@@ -187,13 +197,14 @@ static unsigned update_line_of(char type, const struct update *u, const char *su
 {
     switch (type) {
     case 's':
-        return update_line(u, 1, 0, sums, more, c, stride, n, diagonal);
+        return update_line(u, 1, 0, 0, sums, more, c, stride, n, diagonal);
     case 'd':
-        return update_line(u, 0, 0, sums, more, c, stride, n, diagonal);
+        return u->wide_sums ? update_line(u, 0, 0, 1, sums, more, c, stride, n, diagonal)
+                            : update_line(u, 0, 0, 0, sums, more, c, stride, n, diagonal);
     case 'c':
-        return update_line(u, 1, 1, sums, more, c, stride, n, diagonal);
+        return update_line(u, 1, 1, 0, sums, more, c, stride, n, diagonal);
     default:
-        return update_line(u, 0, 1, sums, more, c, stride, n, diagonal);
+        return update_line(u, 0, 1, 0, sums, more, c, stride, n, diagonal);
     }
 }
 
@@ -208,9 +219,10 @@ void tf_blas_update(const struct tf_blas_product *product, const char *sums,
         .has_sums = sums != NULL,
         .has_more = more != NULL,
         .hermitian = product->hermitian,
+        .wide_sums = tf_blas_sum_kind(product) == TF_FLOAT64,
     };
     const int across = tf_blas_by_columns(product);
-    const ptrdiff_t size = (ptrdiff_t)tf_blas_sum_size(product->type);
+    const ptrdiff_t size = (ptrdiff_t)tf_blas_sum_size(product);
     const ptrdiff_t lines = across ? product->n : product->m;
     const ptrdiff_t length = across ? product->m : product->n;
     const ptrdiff_t step = product->c_strides[across];

@@ -5,7 +5,7 @@
 #include "programs/blas/blas_call.h"
 
 /* Writes C, or its triangle, from the sums A B, m x n, which are stored by rows or by
- * columns (tf_blas_by_columns): float32 values; for complex products, pairs of C's type.
+ * columns (tf_blas_by_columns): values of tf_blas_sum_kind; for complex products, pairs.
  * `more` are the sums of the second product of syr2k and her2k, otherwise NULL. Without
  * `sums`, C becomes beta C. Operations are in C's own type, and each is rounded once:
  *
@@ -22,7 +22,12 @@ void tf_blas_update(const struct tf_blas_product *product, const char *sums,
 /* Returns whether C, and so its sums, are stored by columns rather than by rows. */
 int tf_blas_by_columns(const struct tf_blas_product *product);
 
+/* Returns the kind of the real components of `sums`: that of C's type for complex products.
+ * Others have float32 sums; those of product->products are float64 if C's type is, and
+ * for dsdot and sdsdot. */
+int tf_blas_sum_kind(const struct tf_blas_product *product);
+
 /* Returns the size of an item of `sums` in bytes. */
-size_t tf_blas_sum_size(char type);
+size_t tf_blas_sum_size(const struct tf_blas_product *product);
 
 #endif

@@ -18,6 +18,7 @@ enum tf_blas_fate {
     TF_IS_DOT,       /* the result is one element, and the precision excludes dots */
     TF_IS_SHORT,     /* k is below min_size */
     TF_IS_OUTSIDE,   /* the call site is not among those of --only, --except and --plan */
+    TF_IS_FOREIGN,   /* the thread cannot call the products of the mode */
     TF_NO_MEMORY,
     TF_FATES
 };

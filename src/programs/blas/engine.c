@@ -80,7 +80,8 @@ enum tf_blas_fate tf_blas_fate_of(const struct tf_blas_mode **in_force,
         : tf_blas_is_complex(type) && !mode->complex64 ? TF_IS_COMPLEX
         : m == 1 && n == 1 && !mode->dots              ? TF_IS_DOT
         : k < mode->min_size                           ? TF_IS_SHORT
-                                                       : TF_OBEYED;
+        : mode->products && !mode->products->can_multiply() ? TF_IS_FOREIGN
+                                                            : TF_OBEYED;
     if (fate != TF_OBEYED) {
         return fate;
     }
@@ -150,7 +151,10 @@ static int judge_call(const struct tf_blas_target *target,
 
 static int compute(void *context, const struct tf_blas_product *product)
 {
-    return tf_blas_compute(context, product);
+    const struct tf_blas_mode *mode = context;
+    struct tf_blas_product chosen = *product;
+    chosen.products = mode->products;
+    return tf_blas_compute(&mode->device.precision, &chosen);
 }
 
 /* Computes the products of a call in its precision. Returns 0; TF_STOPPED if a signal
@@ -158,12 +162,11 @@ static int compute(void *context, const struct tf_blas_product *product)
 static int obey(const struct tf_blas_target *target,
                 const struct tf_blas_arguments *arguments, const struct verdict *verdict)
 {
-    const struct tf_precision *precision = &verdict->mode->device.precision;
     /* Do not stop calls of LAPACK, which would continue with undefined results, maybe
      * long. */
     tf_blas_begin_stops(!target->inner);
     const int status =
-        tf_blas_take_apart(&target->name, arguments, compute, (void *)precision);
+        tf_blas_take_apart(&target->name, arguments, compute, (void *)verdict->mode);
     tf_blas_end_stops();
     if (status == -1 && verdict->count > 1) {
         /* Some results may have overwritten their operands. */

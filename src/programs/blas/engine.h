@@ -19,6 +19,7 @@ struct tf_blas_mode {
     int dots;                /* products with one element as their result run in it too */
     int lapack;              /* products that LAPACK makes run in it too */
     ptrdiff_t min_size;      /* products with a smaller k are unchanged */
+    const struct tf_blas_products *products; /* these make the sums; NULL: `device` does */
     const void *plan;        /* the plan in which a tf_blas_place_fn looks; or NULL */
     int outer;               /* the mode is meant for tf_blas_set_outer_mode */
 };

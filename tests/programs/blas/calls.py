@@ -34,6 +34,11 @@ PRECISIONS: list[dict[str, Any]] = [
     {"precision": "bf16", "device": "H100"},
     {"precision": "bf16", "device": "MI300X"},  # -operand is not -sum
 ]
+EXACT: list[dict[str, Any]] = [
+    {"precision": "exact", "blas": True},
+    {"precision": "exact", "blas": True, "rounding": "toward_positive"},
+    {"precision": "exact", "blas": True, "rounding": "toward_zero"},
+]
 
 
 class Form(NamedTuple):
@@ -177,6 +182,8 @@ def real_sums(a: Array, b: Array, precision: dict[str, Any]) -> Array:
 
 def sums(a: Array, b: Array, precision: dict[str, Any], flips: str = "") -> Array:
     """Return A B; for complex operands, `flips` names the conjugated ones."""
+    if precision["precision"] == "exact":
+        return exact_sums(a, b, precision, flips)
     if a.dtype.kind != "c":
         result = real_sums(a, b, precision).astype(a.dtype)
         if a.dtype == np.float64:  # devices have their own NaN only in float32
@@ -199,6 +206,20 @@ def sums(a: Array, b: Array, precision: dict[str, Any], flips: str = "") -> Arra
     for part in (result.real, result.imag):  # an addition's NaN is the usual one
         part[np.isnan(part)] = np.nan
     return result
+
+
+def exact_sums(
+    a: Array,
+    b: Array,
+    precision: dict[str, Any],
+    flips: str = "",
+    dtype: type | None = None,
+) -> Array:
+    if a.dtype.kind == "c":
+        a, b = (x.conj() if name in flips else x for x, name in ((a, "a"), (b, "b")))
+    rounding = precision.get("rounding")
+    with np.errstate(all="ignore"):
+        return td.matmul(a, b, precision="exact", rounding=rounding, dtype=dtype)
 
 
 def fma32(x: Array, y: Array, z: Array) -> Array:

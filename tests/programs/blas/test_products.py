@@ -11,11 +11,13 @@ import pytest
 
 from tests.programs.blas.calls import (
     DTYPES,
+    EXACT,
     FORMS,
     PRECISIONS,
     Array,
     Call,
     draw,
+    exact_sums,
     half,
     mirrored,
     only,
@@ -29,6 +31,15 @@ REAL_FACTORS: list[tuple[complex, complex]] = [(1, 0), (1, 1), (-0.3, 0.7), (1.5
 FACTORS: list[tuple[complex, complex]] = [
     (1, 0), (1, 1), (-0.3 + 0.2j, 0.7 - 1j), (1.5, 0), (1 + 2j, 0), (1, 0.5),
 ]  # fmt: skip
+
+
+Chosen = list[dict[str, Any]]
+
+
+@pytest.fixture(params=[PRECISIONS, EXACT], ids=["in float32", "exact"])
+def chosen(request: pytest.FixtureRequest) -> Chosen:
+    precisions: Chosen = request.param
+    return precisions
 
 
 def factors(kind: str) -> Iterator[tuple[complex, complex]]:
@@ -54,9 +65,9 @@ def trans_of(form: Any) -> str:
 
 @pytest.mark.parametrize("kind", "sdcz")
 @pytest.mark.parametrize("routine", ["gemm", "gemmt", "gemm_batch_strided"])
-def test_gemm(routine: str, kind: str) -> None:
+def test_gemm(routine: str, kind: str, chosen: Chosen) -> None:
     rng = np.random.default_rng(1)
-    numbers, precisions = factors(kind), cycle(PRECISIONS)
+    numbers, precisions = factors(kind), cycle(chosen)
     m, n, k = 5, (5 if routine == "gemmt" else 3), 9
     forms = [form for form in FORMS if form.cblas or routine != "gemm_batch_strided"]
     for form in forms:
@@ -96,12 +107,12 @@ def test_gemm(routine: str, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", "sdcz")
-def test_gemm_batch(kind: str) -> None:
+def test_gemm_batch(kind: str, chosen: Chosen) -> None:
     """Multiply groups of 2, 0 and 1 products."""
     rng = np.random.default_rng(2)
     sizes, groups = [2, 0, 1], [("N", "T", 3, 4, 5), ("N", "N", 1, 1, 1)]
     groups.append(("C", "N", 2, 5, 7))
-    for form, precision in zip(FORMS[2:], PRECISIONS, strict=False):
+    for form, precision in zip(FORMS[2:], cycle(chosen), strict=False):
         numbers = np.int64 if form.wide else np.int32
         parts = Call("gemm", kind, form)  # the owner of these matrices
         expected = []
@@ -148,9 +159,9 @@ def test_gemm_batch(kind: str) -> None:
     ("routine", "kind"),
     [*(("symm", kind) for kind in "sdcz"), ("hemm", "c"), ("hemm", "z")],
 )
-def test_symm(routine: str, kind: str) -> None:
+def test_symm(routine: str, kind: str, chosen: Chosen) -> None:
     rng = np.random.default_rng(3)
-    numbers, precisions = factors(kind), cycle(PRECISIONS)
+    numbers, precisions = factors(kind), cycle(chosen)
     m, n = 4, 6
     for form, side, uplo in product(FORMS, "LR", "UL"):
         (alpha, beta), precision = next(numbers), next(precisions)
@@ -173,10 +184,10 @@ def test_symm(routine: str, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", "sdcz")
-def test_trmm(kind: str) -> None:
+def test_trmm(kind: str, chosen: Chosen) -> None:
     """Multiply in place."""
     rng = np.random.default_rng(4)
-    numbers, precisions = factors(kind), cycle(PRECISIONS)
+    numbers, precisions = factors(kind), cycle(chosen)
     m, n = 4, 6
     for form, side, uplo, diag in product(FORMS, "LR", "UL", "NU"):
         for trans in trans_of(form):
@@ -208,10 +219,10 @@ def test_trmm(kind: str) -> None:
         *product(("herk", "her2k"), "cz"),
     ],
 )
-def test_syrk(routine: str, kind: str) -> None:
+def test_syrk(routine: str, kind: str, chosen: Chosen) -> None:
     rng = np.random.default_rng(5)
     hermitian, twice = routine.startswith("he"), routine.endswith("2k")
-    numbers, precisions = factors(kind), cycle(PRECISIONS)
+    numbers, precisions = factors(kind), cycle(chosen)
     n, k = 5, 7
     letters = "NC" if hermitian else "NTC" if kind in "sd" else "NT"
     for form, uplo, trans in product(FORMS, "UL", letters):
@@ -253,9 +264,9 @@ def test_syrk(routine: str, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", "sdcz")
-def test_gemv(kind: str) -> None:
+def test_gemv(kind: str, chosen: Chosen) -> None:
     rng = np.random.default_rng(6)
-    numbers, precisions = factors(kind), cycle(PRECISIONS)
+    numbers, precisions = factors(kind), cycle(chosen)
     m, n = 5, 7
     for form, steps in product(FORMS, [(1, 1), (2, -1), (-3, 2)]):
         for trans in trans_of(form):
@@ -280,9 +291,9 @@ def test_gemv(kind: str) -> None:
 @pytest.mark.parametrize(
     ("routine", "kind"), [("symv", "s"), ("symv", "d"), ("hemv", "c"), ("hemv", "z")]
 )
-def test_symv(routine: str, kind: str) -> None:
+def test_symv(routine: str, kind: str, chosen: Chosen) -> None:
     rng = np.random.default_rng(7)
-    numbers, precisions = factors(kind), cycle(PRECISIONS)
+    numbers, precisions = factors(kind), cycle(chosen)
     for form, uplo, steps in product(FORMS, "UL", [(1, 1), (2, -1), (-3, 2)]):
         (alpha, beta), precision = next(numbers), next(precisions)
         a, x, y = draw(rng, kind, 6, 6), draw(rng, kind, 6), draw(rng, kind, 6)
@@ -301,9 +312,9 @@ def test_symv(routine: str, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", "sdcz")
-def test_trmv(kind: str) -> None:
+def test_trmv(kind: str, chosen: Chosen) -> None:
     rng = np.random.default_rng(8)
-    precisions = cycle(PRECISIONS)
+    precisions = cycle(chosen)
     for form, uplo, diag, step in product(FORMS, "UL", "NU", [1, -2]):
         for trans in trans_of(form):
             precision = next(precisions)
@@ -327,10 +338,10 @@ def test_trmv(kind: str) -> None:
         ("zdotc", "z"), ("dsdot", "s"), ("sdsdot", "s"),
     ],
 )  # fmt: skip
-def test_dot(name: str, kind: str) -> None:
+def test_dot(name: str, kind: str, chosen: Chosen) -> None:
     """Call functions that return their value, and functions that write it."""
     rng = np.random.default_rng(9)
-    precisions = cycle(PRECISIONS)
+    precisions = cycle(chosen)
     steps_of = [(1, 1), (2, -1), (-3, 0)]
     for form, steps, n in product(FORMS, steps_of, [-1, 0, 1, 300]):
         precision = next(precisions)
@@ -351,6 +362,8 @@ def test_dot(name: str, kind: str) -> None:
         y = np.broadcast_to(y, x.shape)
         flip = "a" if name.endswith("c") else ""
         want = sums(x[None], y[:, None], precision, flip)[0, 0]
+        if precision in EXACT and name in ("dsdot", "sdsdot"):
+            want = exact_sums(x[None], y[:, None], precision, dtype=np.float64)[0, 0]
         if name == "dsdot":
             want = np.float64(want)
         elif name == "sdsdot":

@@ -7,11 +7,12 @@ from tf32dtype._core.programs.blas.blas cimport *
 
 def float64_matmul(a, b, out):
     """Compute a @ b by NumPy, whatever the precision, and without counting it."""
+    cdef bint was_aside = tf_blas_is_aside()
     tf_blas_step_aside(True)
     try:
         np.matmul(a, b, out=out)
     finally:
-        tf_blas_step_aside(False)
+        tf_blas_step_aside(was_aside)
 
 
 cdef double *doubles_of(cnp.ndarray array, tuple shape) except? NULL:

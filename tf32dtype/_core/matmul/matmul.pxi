@@ -57,8 +57,9 @@ cdef class MatmulSpec:
         Whether no floating-point error is reported.
     exact : callable, optional
         Computes correctly rounded products: ``exact(a, b, out)`` writes products of
-        stacks of matrices, and returns floating-point flags. The arguments above then do
-        not matter, except for float64 and complex64.
+        stacks of matrices, and returns floating-point flags. With `blas`, it also
+        computes single products, of two axes, in any thread that runs Python code. The
+        arguments above then do not matter, except for float64 and complex64.
     blas : bool
         Whether the precision affects BLAS calls of other libraries, and BLAS calls that
         NumPy makes outside of its ufuncs.
@@ -115,6 +116,8 @@ cdef class MatmulSpec:
         memcpy(&mode.device, &self.fields, sizeof(mode.device))
         mode.float64, mode.complex64 = float64, complex64
         mode.dots, mode.lapack, mode.min_size = dots, lapack, min_size
+        if exact is not None and blas:
+            mode.products = products_by(exact)
         if call_sites is not None:
             specs = [*(site[2] for site in call_sites), otherwise]
             mode.plan = _new_plan(call_sites, [_address_of_mode(x) for x in specs])

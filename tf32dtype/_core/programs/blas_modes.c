@@ -78,16 +78,22 @@ static void refresh(void)
     PyErr_Restore(type, value, trace);
 }
 
+int tf_modes_has_python(void)
+{
+    const PyThreadState *state = PyGILState_GetThisThreadState();
+    return state && tf_frames_has_any(state);
+}
+
 static const struct tf_blas_mode *find(void)
 {
     if (atomic_load_explicit(&scopes, memory_order_relaxed) == 0) {
         return atomic_load_explicit(&of_process, memory_order_acquire);
     }
     /* The thread's own state cannot change, because the thread is in this call. */
-    const PyThreadState *state = PyGILState_GetThisThreadState();
-    if (!state || !tf_frames_has_any(state)) {
+    if (!tf_modes_has_python()) {
         return atomic_load_explicit(&of_workers, memory_order_acquire);
     }
+    const PyThreadState *state = PyGILState_GetThisThreadState();
     /* Python counts the contexts that a thread enters and leaves, as asyncio's tasks do.
      * Only if that count has changed does a thread that runs Python code take the GIL. */
     if (own.version != state->context_ver) {

@@ -16,6 +16,10 @@ const struct tf_blas_mode *tf_mode_kept(const struct tf_blas_mode *mode);
 typedef const struct tf_blas_mode *tf_read_mode_fn(void);
 extern const struct tf_blas_mode tf_no_mode;
 
+/* Returns whether this thread runs Python code, and so can take the GIL: others may run
+ * while a thread that has it waits for them. */
+int tf_modes_has_python(void);
+
 void tf_modes_prepare(tf_read_mode_fn *read);
 
 /* Stops the catching of calls by a preloaded library (src/programs/blas/preload/preload.h),

@@ -13,6 +13,7 @@ cdef extern from "programs/blas_modes.h":
     const tf_blas_mode *tf_mode_kept(const tf_blas_mode *)
     void tf_modes_prepare(const tf_blas_mode *(*)() noexcept)
     void tf_modes_take_over()
+    int tf_modes_has_python() noexcept nogil
     # called with the GIL
     void tf_modes_set_process(const tf_blas_mode *)
     void tf_modes_count_scope(int)

@@ -181,7 +181,8 @@ static void add(struct sum *sum, const struct tf_blas_count *count)
 /* Why a product was not emulated, in the order of enum tf_blas_fate. */
 static const char *const reasons[TF_FATES] = {
     "", "",   "no precision is set",  "float64 is not set", "complex64 is not set",
-    "dots is not set", "below min_size", "outside the region",  "memory was short",
+    "dots is not set", "below min_size", "outside the region",  "in another thread",
+    "memory was short",
 };
 
 static void add_all(struct sum fates[TF_FATES], struct sum *all,

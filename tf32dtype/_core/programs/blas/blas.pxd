@@ -3,7 +3,7 @@
 from libc.stdint cimport int64_t, uint64_t
 from numpy cimport npy_intp
 
-from tf32dtype._core.matmul.matmul cimport tf_precision
+from tf32dtype._core.matmul.matmul cimport tf_matrix, tf_precision
 from tf32dtype._core.programs.call_sites cimport tf_source, tf_source_finder
 from tf32dtype._core.tensor_core.tensor_core cimport tf_device
 
@@ -32,6 +32,12 @@ cdef extern from "programs/blas/blas_call.h":
         npy_intp strides[2]
         npy_intp rows
         npy_intp columns
+        int conjugate
+    struct tf_blas_products:
+        int (*multiply)(const tf_blas_products *, char, const tf_blas_matrix *,
+                        const tf_blas_matrix *, const tf_matrix *) noexcept
+        int (*can_multiply)() noexcept nogil
+        void *object
     struct tf_blas_product:
         char type
         npy_intp m
@@ -39,6 +45,7 @@ cdef extern from "programs/blas/blas_call.h":
         npy_intp k
         tf_blas_matrix a
         tf_blas_matrix b
+        const tf_blas_products *products
     ctypedef int (*tf_blas_each_fn)(void *, const tf_blas_product *) noexcept
     int tf_blas_read_name(const char *, tf_blas_name *)
     const char *tf_blas_routine_name(int)
@@ -94,6 +101,7 @@ cdef extern from "programs/blas/engine.h" nogil:
         int dots
         int lapack
         npy_intp min_size
+        const tf_blas_products *products
         const void *plan
         int outer
     void tf_blas_step_aside(int)

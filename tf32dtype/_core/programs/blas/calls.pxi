@@ -87,7 +87,9 @@ cdef class BlasCall:
 
 
 cdef int compute_product(void *context, const tf_blas_product *product) noexcept:
-    return tf_blas_compute(&(<BlasCall>context).spec.fields.precision, product)
+    cdef tf_blas_product chosen = product[0]
+    chosen.products = (<BlasCall>context).spec.mode.products
+    return tf_blas_compute(&(<BlasCall>context).spec.fields.precision, &chosen)
 
 
 cdef int measure_product(void *context, const tf_blas_product *product) noexcept:

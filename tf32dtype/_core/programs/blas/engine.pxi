@@ -10,7 +10,7 @@ from tf32dtype._core.programs.programs cimport *
 
 #: Whether a product was emulated, and why not, in the order of `enum tf_blas_fate`.
 fates = ("emulated", "emulated otherwise", "no precision", "float64", "complex", "dot", "short",
-         "outside", "no memory")
+         "outside", "foreign thread", "no memory")
 #: Dtypes, and kinds of named counts, in the order of src/programs/blas/counts.h.
 blas_types = ("float32", "float64", "complex64", "complex128")
 named_kinds = ("lapack", "solve", "loop")
