@@ -126,6 +126,8 @@ CALLS: dict[str, list[Call]] = {
         Call(lambda x, y: td.einsum("ij,jk->ik", x, y), _PAIR),
         Call(lambda x: td.einsum("ij->j", x, dtype="bf16")),
         Call(lambda x: td.einsum("ij->ji", x)),
+        Call(lambda x, y: td.einsum("ij,jk", x, y, precision="exact"), _PAIR),
+        Call(lambda x: td.einsum("ij->", x, precision="exact", rounding="toward_zero")),
     ],
     "td.error_bound": [Call(lambda x, y: td.error_bound(x, y, unit="float32"), _PAIR)],
     "td.exact_sum": [

@@ -59,7 +59,11 @@ CALLS = {
         (HALF, HALF.T),
         "device instruction accumulator c out rounding terms promote_every".split(),
     ),
-    "einsum": (td.einsum, ("ij,kj->ik", SINGLE, SINGLE), ["optimize", "out"]),
+    "einsum": (
+        lambda *a, **k: td.einsum(*a, **{"precision": "bf16"} | k),
+        ("ij,kj->ik", SINGLE, SINGLE),
+        "optimize out precision rounding scale special_values device".split(),
+    ),
     "from_bits": (td.from_bits, ([1], "bf16"), ["dirty"]),
     "blocks.quantize": (
         blocks.quantize,

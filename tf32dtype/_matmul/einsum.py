@@ -1,17 +1,29 @@
-"""Einstein summation: one np.matmul for each pair of operands."""
+"""Einstein summation: one matrix product for each pair of operands."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol, overload
+from functools import partial
+from typing import Any, Protocol, Unpack, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from .._base.caller import errors_at_caller
+from .._base.options import refuse_unknown, shows
 from .._base.wording import brief
+from .._exact.sums import exact_sum
 from .._formats.table import find_dtype, own_array
 from .._formats.typed import Out
+from .matmul import check_operands, matmul
+from .precisions import (
+    EXACT,
+    PrecisionName,
+    ProductOptions,
+    Settings,
+    resolve,
+    whole_name,
+)
 from .subscripts import Plan, Product, Shape, View, parse, plan_for
 
 
@@ -66,6 +78,53 @@ class _NumPy:
 _NUMPY = _NumPy()
 
 
+class _InPrecision(_NumPy):
+    """The functions of NumPy, with matrix products in a precision."""
+
+    def __init__(
+        self, precision: PrecisionName | None, options: ProductOptions
+    ) -> None:
+        self._precision = precision
+        self._multiply = partial(matmul, precision=precision, **options)
+
+    def matmul(self, x: Any, y: Any, dtype: np.dtype[Any]) -> Any:
+        return self._multiply(x, y, dtype=dtype)
+
+
+class _InFloat32(_InPrecision):
+    """Those of a precision for float32 operands."""
+
+    def asarray(self, x: Any) -> Any:
+        array = own_array(x)
+        check_operands(array.dtype, np.dtype(np.float32), self._precision)
+        return array
+
+
+class _Exact(_InPrecision):
+    """Exact sums and products, each rounded once."""
+
+    def __init__(
+        self, precision: PrecisionName | None, options: ProductOptions
+    ) -> None:
+        super().__init__(precision, options)
+        rounding: Any = options.get("rounding")
+        self._sum = partial(exact_sum, rounding=rounding or "ties_to_even")
+
+    def sum(self, x: Any, axis: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+        return np.asarray(self._sum(x, axis, dtype=dtype))
+
+    def multiply(self, x: Any, y: Any, dtype: np.dtype[Any]) -> Any:
+        return self._multiply(x, y, dtype=dtype)  # k is 1
+
+
+def _functions_in(precision: PrecisionName | None, options: ProductOptions) -> _NumPy:
+    if resolve(Settings(precision, **options)) is None:
+        return _NUMPY
+    name = whole_name(precision)
+    kind = {None: _InFloat32, EXACT: _Exact}.get(name, _InPrecision)
+    return kind(precision, options)
+
+
 @overload
 def einsum(
     subscripts: ArrayLike,
@@ -73,6 +132,8 @@ def einsum(
     out: Out,
     dtype: DTypeLike | None = ...,
     optimize: bool | Sequence[Any] = ...,
+    precision: PrecisionName | None = ...,
+    **options: Unpack[ProductOptions],
 ) -> Out: ...
 @overload
 def einsum(
@@ -81,13 +142,18 @@ def einsum(
     out: None = ...,
     dtype: DTypeLike | None = ...,
     optimize: bool | Sequence[Any] = ...,
+    precision: PrecisionName | None = ...,
+    **options: Unpack[ProductOptions],
 ) -> Any: ...
+@shows(ProductOptions, Settings)
 def einsum(
     subscripts: ArrayLike,
     *operands: Any,
     out: NDArray[Any] | None = None,
     dtype: DTypeLike | None = None,
     optimize: bool | Sequence[Any] = "greedy",
+    precision: PrecisionName | None = None,
+    **options: Unpack[ProductOptions],
 ) -> Any:
     """Sum products of arrays over the letters that the result does not have.
 
@@ -119,6 +185,11 @@ def einsum(
         You can also pass a path that `numpy.einsum_path` returned, or a name with a
         limit of elements for intermediate results. Operands that are left together
         because of the limit are multiplied from left to right.
+    precision : str or None
+        The precision of the matrix products, as in `tf32dtype.matmul`. None: that of
+        the enclosing scope. With "exact", every step below is exact, and rounds once.
+    rounding, scale, special_values, device, instruction
+        As in `tf32dtype.matmul`.
 
     Returns
     -------
@@ -131,10 +202,12 @@ def einsum(
     ValueError
         For subscripts that are malformed or do not fit the operands. For letters of the
         result that occur twice in it or in no operand. For lengths of a letter that
-        differ, an `out` of another shape, or an unknown `optimize`.
+        differ, an `out` of another shape, or an unknown `optimize`. For an unknown
+        precision, and for a keyword that the precision does not use.
     TypeError
         If an operand does not convert to `dtype`, or the result to `out`. If `out` is
-        not an array. For lists that hold anything but integers and Ellipsis.
+        not an array. For lists that hold anything but integers and Ellipsis. For
+        operands that the precision is not for.
 
     See Also
     --------
@@ -157,6 +230,12 @@ def einsum(
     twice, and ``dtype=np.float32`` gives the float32 sums of the formats' products,
     which a third operand is multiplied with in float32.
 
+    A precision replaces `numpy.matmul` in the second step by `tf32dtype.matmul`. For
+    precisions of float32 operands, all steps are float32, and the result is rounded
+    to `dtype` at the end. With "exact", the steps are those of `exact_sum` and
+    `tf32dtype.matmul`. So one operand, and two operands without a first step, give the
+    exact result, rounded once. Three operands are rounded after each step.
+
     Examples
     --------
     >>> import numpy as np, tf32dtype as td
@@ -166,8 +245,14 @@ def einsum(
            [11., 25.]], dtype=bfloat16)
     >>> td.einsum("bij,bjk,k->bi", a[None], a[None], a[0], dtype=np.float32)
     array([[27., 59.]], dtype=float32)
+    >>> x = np.array([1e8, 1, -1e8], dtype=np.float32)
+    >>> td.einsum("i,i->", x, np.ones(3, dtype=np.float32), precision="exact")
+    np.float32(1.0)
     """
-    result = contract(_NUMPY, subscripts, operands, out, dtype, optimize)
+    refuse_unknown("einsum", options, ProductOptions)
+    functions = _functions_in(precision, options)
+    steps = np.dtype(np.float32) if isinstance(functions, _InFloat32) else None
+    result = contract(functions, subscripts, operands, out, dtype, optimize, steps)
     return result[()] if out is None else out
 
 
@@ -178,8 +263,12 @@ def contract(
     out: Any = None,
     dtype: DTypeLike | None = None,
     optimize: bool | Sequence[Any] = "greedy",
+    steps: np.dtype[Any] | None = None,
 ) -> Any:
-    """Compute `einsum` for arrays of any library; return the result, `out` if given."""
+    """Compute `einsum` for arrays of any library; return the result, `out` if given.
+
+    `steps` is the dtype of every sum and product, if it is not that of the result.
+    """
     given, labels, output = parse(subscripts, operands)
     arrays = [functions.asarray(operand) for operand in given]
     for number, array in enumerate(arrays):
@@ -201,8 +290,8 @@ def contract(
                 f"out must have the result's shape {plan.shape}; got {out.shape}"
             )
     with errors_at_caller("einsum"):
-        array = _run(functions, plan, arrays, common)
-        if dtype is not None:  # one operand, and nothing was summed
+        array = _run(functions, plan, arrays, steps or common)
+        if dtype is not None:  # one operand and nothing summed, or another dtype
             array = functions.cast(array, common)
         if out is None:
             return array

@@ -54,6 +54,8 @@ assert_type(
     npt.NDArray[td.tf32],
 )
 rows: npt.NDArray[td.tf32] = td.einsum("ij->i", a)
+rows = td.einsum("ij->i", a, precision="exact", rounding="toward_positive")
+td.einsum("ij,kj", numbers, numbers, precision="tf32", device="H100")
 
 with td.matmul_precision("tf32", rounding="toward_zero") as scope:
     assert_type(scope, td.matmul_precision)
@@ -149,6 +151,7 @@ def written(out: Matrix) -> None:
     assert_type(td.matmul(a, b.T, out=out), Matrix)
     assert_type(td.matmul(a, b.T, out=(out,)), Matrix)
     assert_type(td.einsum("ij,kj->ik", a, a, out=out), Matrix)
+    assert_type(td.einsum("ij->i", a, precision="exact", out=out), Matrix)
     assert_type(multiply(half, half.T, device="A100", out=out), Matrix)
     w = td.blocks.quantize(numbers, "tcfp8")
     assert_type(td.blocks.matmul(w, w.T, out=out), Matrix)
