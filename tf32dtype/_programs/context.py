@@ -159,7 +159,8 @@ class matmul_precision(Scope):
         float64 products.
     blas : bool
         Whether the precision also applies to all BLAS calls of the process: those of
-        SciPy, scikit-learn, PyTorch, NumPy's methods, ... (on Linux).
+        SciPy, scikit-learn, PyTorch, NumPy's methods, ... (on Linux). With "exact",
+        threads without Python code are excepted: see :doc:`/reference/blas`.
     dots : bool
         Whether the precision applies to products whose result is one number: dot
         products and norms. The default is ``not blas``.

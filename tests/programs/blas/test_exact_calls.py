@@ -20,6 +20,7 @@ from tests.support.compiled import library
 from tests.support.interpreters import run
 from tf32dtype import _core
 from tf32dtype._exact import products
+from tf32dtype._programs import reached
 
 if not _core.blas_available():
     pytest.skip("needs Linux on x86-64 or AArch64", allow_module_level=True)
@@ -196,6 +197,14 @@ def test_threads_without_python() -> None:
         assert (computed(functions.here) == wanted).all()
         assert np.allclose(computed(functions.in_a_thread), own)
         assert foreign() == before + 1
+
+
+def test_the_summary_names_them() -> None:
+    found = reached._unchanged("foreign thread", "float64", 1, 8, True, True)
+    assert found.line() == (
+        "unchanged: float64 matrix multiplications in threads without Python code,"
+        " 1 call, 8 multiply-adds. Set OMP_NUM_THREADS=1 to include those of OpenMP"
+    )
 
 
 # -- failures --------------------------------------------------------------------------
