@@ -33,6 +33,30 @@ _WIDTH, _TILE = 1024, 1 << 19
 _MOST_PARTS = 8
 
 
+def result_dtypes(
+    scheme: Scheme, a: np.dtype[Any], b: np.dtype[Any], dtype: np.dtype[Any] | None
+) -> tuple[np.dtype[Any], np.dtype[Any]]:
+    """Return the dtype to which a product is rounded, and that of the result.
+
+    Raises
+    ------
+    TypeError
+        If the operands are neither float32 nor float64, or `dtype` is not a
+        floating-point dtype.
+    """
+    for x in (a, b):
+        if x not in (np.float32, np.float64):
+            raise TypeError(
+                f"operands must be float32 or float64 with precision={scheme.name!r};"
+                f" got {x}. Cast them, x.astype(np.float32)"
+            )
+    common = np.result_type(a, b)
+    chosen = common if dtype is None else dtype
+    if chosen.kind not in "fc" and chosen.type not in _core.scalar_types:
+        raise TypeError(f"dtype must be a floating-point dtype; got {chosen}")
+    return (chosen if chosen in (np.float32, np.float64) else common), chosen
+
+
 class IntegerProducts(NamedTuple):
     """Products in an emulated precision."""
 
@@ -42,18 +66,7 @@ class IntegerProducts(NamedTuple):
         self, a: Array, b: Array, dtype: np.dtype[Any] | None = None, out: Any = None
     ) -> Any:
         """Compute `tf32dtype.matmul` with this precision."""
-        for x in (a, b):
-            if x.dtype not in (np.float32, np.float64):
-                raise TypeError(
-                    "operands must be float32 or float64 with"
-                    f" precision={self.scheme.name!r}; got {x.dtype}. Cast them,"
-                    " x.astype(np.float32)"
-                )
-        common = np.result_type(a, b)
-        chosen = common if dtype is None else dtype
-        if chosen.kind not in "fc" and chosen.type not in _core.scalar_types:
-            raise TypeError(f"dtype must be a floating-point dtype; got {chosen}")
-        work = chosen if chosen in (np.float32, np.float64) else common
+        work, chosen = result_dtypes(self.scheme, a.dtype, b.dtype, dtype)
         left, right, stack, shape = as_matrices(a, b)
         written = None if out is None else as_out(out, shape)
         if written is not None:

@@ -8,9 +8,15 @@
  *    are few, otherwise the whole tile.
  * 3. A warp computes each of the others by an exact sum.
  *
- * The option SINGLE is 1 for results in float32, and 0 for float64. */
+ * The option SINGLE is 1 for results in float32, and 0 for float64. With MODULI, stage 1 has
+ * products of integers instead, as residues; only what was cut off of the operands is an
+ * error. */
 #include "cuda/exact/rows.h"
 #include "exact/digits.h"
+
+#if MODULI
+#include "cuda/exact/reconstruct.h"
+#endif
 
 #if SINGLE
 typedef uint32_t result_bits;
@@ -202,14 +208,11 @@ struct tile {
 
 /* Decides a result by a sum, or notes that it is undecided. */
 inline void settle(const operands &all, const tile &here, undecided &left, int row, int column,
-                   double sum, double rest, double error, bool may_be_exact)
+                   double sum, double rest, double error)
 {
-    const row_facts x = here.of_x[row], y = here.of_y[column];
-    const bool is_exact = may_be_exact && x.ratio * y.ratio <= 0x1p53;
-    const double bound = is_exact ? 0 : x.norm * y.norm * error;
+    const int exponent = here.of_x[row].exponent + here.of_y[column].exponent;
     result_bits result;
-    if (decides(sum, rest, bound, x.exponent + y.exponent, (enum tf_rounding)all.rounding,
-                &result)) {
+    if (decides(sum, rest, error, exponent, (enum tf_rounding)all.rounding, &result)) {
         here.out[row * all.n + column] = result;
     } else {
         left.places[atomicAdd(&left.count, 1)] = (uint16_t)(row * SIDE + column);
@@ -262,8 +265,9 @@ inline void settle_all(const operands &all, const tile &here, undecided &left, s
         for (int j = 0; j < EACH; j++) {
             const int row = down + i * APART, column = across + j * APART;
             if (here.has(row, column)) {
-                settle(all, here, left, row, column, sums[i][j], rests[i][j], all.finer_error,
-                       false);
+                const double norms = here.of_x[row].norm * here.of_y[column].norm;
+                settle(all, here, left, row, column, sums[i][j], rests[i][j],
+                       norms * all.finer_error);
             }
         }
     }
@@ -301,25 +305,86 @@ inline void settle_few(const operands &all, const tile &here, const undecided &l
     }
 }
 
-/* Writes out (count, m, n) from the float64 products `sums` (count, m, n). */
+#if MODULI
+
+/* Residues (MODULI, count, m, n), whose planes have `plane` elements, and facts of the rows
+ * of integers. */
+struct source {
+    const uint8_t *residues;
+    const integer_row *of_x, *of_y;
+    int64_t plane;
+    reconstruction by;
+};
+static_assert(sizeof(source) == 640, "as in tf32dtype/cuda/_matmul/exact.py");
+
+/* Bounds the norm of what was cut off of a row of k numbers. */
+inline double cut_norm(const integer_row &x, int exponent, int64_t k)
+{
+    return x.is_cut ? scaled(sqrt((double)k) * (1 + 0x1p-40), -x.scale - exponent) : 0;
+}
+
+/* Decides a result by its integer. */
+inline void settle_first(const operands &all, const tile &here, undecided &left,
+                         const source &from, int64_t x_row, int64_t y_row, int64_t place,
+                         int row, int column)
+{
+    const row_facts x = here.of_x[row], y = here.of_y[column];
+    const integer_row p = from.of_x[x_row + row], q = from.of_y[y_row + column];
+    const magnitude whole =
+        magnitude_of(integer_of_residues(from.residues + place, from.plane, from.by));
+    const int exponent = whole.exponent - p.scale - q.scale - x.exponent - y.exponent;
+    const uint64_t mask = ((uint64_t)1 << 53) - 1;
+    const double first = (double)(int64_t)(uint64_t)(whole.leading >> 75);
+    const double second = (double)(int64_t)((uint64_t)(whole.leading >> 22) & mask);
+    const double sign = whole.negative ? -1 : 1;
+    const double sum = scaled(sign * first, exponent + 75);
+    const double rest = scaled(sign * second, exponent + 22);
+    const bool has_more = whole.sticky || ((uint64_t)whole.leading & ((1 << 22) - 1)) != 0;
+    const double cut = cut_norm(p, x.exponent, all.k) * y.norm + /* mutant: cuts do not count */
+                       x.norm * cut_norm(q, y.exponent, all.k);
+    const double error = cut + (has_more ? fabs(sum) * 0x1p-104 : 0);
+    settle(all, here, left, row, column, sum, rest, x.norm * y.norm < infinity() ? error : infinity());
+}
+
+#else
+
+/* The float64 products (count, m, n). */
+struct source {
+    const double *sums;
+};
+
+/* Decides a result by its sum. */
+inline void settle_first(const operands &all, const tile &here, undecided &left,
+                         const source &from, int64_t x_row, int64_t y_row, int64_t place,
+                         int row, int column)
+{
+    const row_facts x = here.of_x[row], y = here.of_y[column];
+    const bool is_exact = x.ratio * y.ratio <= 0x1p53;
+    const double error = is_exact ? 0 : x.norm * y.norm * all.error;
+    settle(all, here, left, row, column, from.sums[place], 0, error);
+}
+
+#endif
+
+/* Writes out (count, m, n). */
 extern "C" __global__ void __launch_bounds__(THREADS)
-    round_sums(const operands all, const double *sums, result_bits *out)
+    round_sums(const operands all, const source from, result_bits *out)
 {
     __shared__ undecided left;
     __shared__ slice x, y;
     __shared__ int64_t digits[WARPS][TF_EXACT_DIGITS];
     const int64_t columns = tf_ceil_div(all.n, (int64_t)SIDE);
-    const int64_t top = blockIdx.x / columns * SIDE, from = blockIdx.x % columns * SIDE;
+    const int64_t top = blockIdx.x / columns * SIDE, side = blockIdx.x % columns * SIDE;
     const int64_t matrix = blockIdx.y;
-    const int64_t row0 = matrix * all.x_matrix + top, column0 = matrix * all.y_matrix + from;
-    const int64_t first = (matrix * all.m + top) * all.n + from;
+    const int64_t row0 = matrix * all.x_matrix + top, column0 = matrix * all.y_matrix + side;
+    const int64_t first = (matrix * all.m + top) * all.n + side;
     const tile here = {all.x + row0 * all.k,
                        all.y + column0 * all.k,
                        all.of_x + row0,
                        all.of_y + column0,
                        out + first,
                        (int)(all.m - top < SIDE ? all.m - top : SIDE),
-                       (int)(all.n - from < SIDE ? all.n - from : SIDE)};
+                       (int)(all.n - side < SIDE ? all.n - side : SIDE)};
     if (threadIdx.x == 0) {
         left.count = 0;
     }
@@ -328,8 +393,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 #pragma unroll 1
     for (int row = (int)threadIdx.x / SIDE; row < SIDE; row += THREADS / SIDE) {
         if (here.has(row, column)) {
-            settle(all, here, left, row, column, sums[first + row * all.n + column], 0,
-                   all.error, true);
+            settle_first(all, here, left, from, row0, column0, first + row * all.n + column,
+                         row, column);
         }
     }
     __syncthreads(); /* mutant: undecided results are counted early */

@@ -7,6 +7,7 @@ computes the others with more precision, and at last exactly. So the bits are th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -14,8 +15,17 @@ import cupy
 import numpy as np
 
 from ..._exact.stages import compensated_error, float64_error
+from ..._integer_products.schemes import COUNTS, Scheme
 from .._arrays.ndarray import lying
 from .._runtime.backend import Kernel, View, Words, check_aligned, current
+from . import wgmma
+from .integer_products import (
+    MOST_K,
+    RECONSTRUCTION,
+    Residues,
+    plan_residues,
+    reconstruction_of,
+)
 from .tile_options import LARGEST, MOST, Launches, Matrices, Writer, pieces
 
 FLOAT64 = np.dtype(np.float64)
@@ -27,6 +37,15 @@ LINES, ROW_THREADS = 32, (32, 16)
 SIDE, THREADS = 64, 256
 #: Arrays in one allocation begin at multiples of so many bytes.
 BEGINS = 256
+
+#: struct source of round_sums.cu, with residues
+SOURCE = np.dtype(
+    [
+        *((name, np.uint64) for name in ("residues", "of_x", "of_y")),
+        ("plane", np.int64),
+        ("by", RECONSTRUCTION),
+    ]
+)
 
 #: The k of a float64 product. Shorter sums have smaller errors, but each product reads
 #: and writes all sums.
@@ -41,10 +60,28 @@ def rows_kernel(dtype: np.dtype[Any]) -> Kernel:
     return Kernel("cuda/exact/rows.cu", "read_rows", (f"-DITEM={item}",))
 
 
-def rounding_kernel(dtype: np.dtype[Any]) -> Kernel:
-    """Return the kernel that rounds sums to float32 or float64."""
-    option = f"-DSINGLE={int(dtype == np.float32)}"
-    return Kernel("cuda/exact/round_sums.cu", "round_sums", (option,))
+def rounding_kernel(dtype: np.dtype[Any], moduli: int = 0) -> Kernel:
+    """Return the kernel that rounds to float32 or float64.
+
+    It rounds sums of float64, or integers from their residues by so many moduli.
+    """
+    options = f"-DSINGLE={int(dtype == np.float32)}", f"-DMODULI={moduli}"
+    return Kernel("cuda/exact/round_sums.cu", "round_sums", options)
+
+
+def moduli_for(k: int, dtype: np.dtype[Any]) -> int:
+    """Return the number of moduli that decide most results of float32 or float64.
+
+    What is cut off of the operands is then about 2^-10 of a result's last place, if
+    terms have random signs. The largest number of moduli suffices for float64 just so.
+    """
+    size = max(k - 1, 1).bit_length()
+    bits = np.finfo(dtype).nmant + 13 + size / 2
+    least = 2 * (bits - 5) + 1 + 10 + size
+    for moduli in COUNTS:
+        if Scheme("crt", moduli).product.bit_length() > least:
+            return moduli
+    return COUNTS[-1]
 
 
 def errors(k: int) -> tuple[float, float]:
@@ -129,15 +166,23 @@ class _ExactProduct(NamedTuple):
     kernel: Kernel
     rounding: int
     errors: tuple[int, ...]  #: `errors` as bits
+    residues: Residues | None  #: products of integers, instead of float64 products
 
     def __call__(self, a: View, b: View, out: View) -> None:
         check_aligned((a, b))  # launches cannot check, as they get no arrays
         memory = cupy.cuda.alloc(self.size)
+        b = b.swapaxes(1, 2)
         self.x.read(a, memory)
-        self.y.read(b.swapaxes(1, 2), memory)
+        self.y.read(b, memory)
+        if self.residues is not None:
+            of_residues = cupy.cuda.alloc(self.residues.size)
+            self.residues.compute(a, b, of_residues)
+            source = _source(self.residues, of_residues)
+            self._round(self.parts[0], memory, source, out)
+            return
         for part in self.parts:
             self._multiply(part, memory)
-            self._round(part, memory, out)
+            self._round(part, memory, Words(memory.ptr + self.sums), out)
 
     def _multiply(self, part: _Part, memory: Any) -> None:
         """Launch the float64 products of a part."""
@@ -164,8 +209,8 @@ class _ExactProduct(NamedTuple):
             )
             current().gemm(x, y.swapaxes(1, 2), sums, "float64", beta=float(at > 0))
 
-    def _round(self, part: _Part, memory: Any, out: View) -> None:
-        """Launch the kernel that rounds the sums of a part."""
+    def _round(self, part: _Part, memory: Any, source: Any, out: View) -> None:
+        """Launch the kernel that rounds the sums of a part, or integers."""
         (_, m, n), k = self.shape, self.x.extents[5]
         x_row = part.first * self.x.step + part.top
         y_row = part.first * self.y.step
@@ -183,14 +228,25 @@ class _ExactProduct(NamedTuple):
             *self.errors,
         )
         tiles = pieces(part.height, SIDE) * pieces(n, SIDE)
-        sums = View(FLOAT64, memory + self.sums, (1,), (8,))
         to = out.at((part.first * m + part.top) * n * out.itemsize)
         current().launch(
-            self.kernel, (tiles, part.matrices), (THREADS,), words, sums, to
+            self.kernel, (tiles, part.matrices), (THREADS,), words, source, to
         )
 
 
-def plan(a: Matrices, b: Matrices, c: Matrices, rounding: int) -> Writer:
+def _source(residues: Residues, memory: Any) -> Any:
+    """Return struct source."""
+    x = np.zeros((), SOURCE)
+    x["residues"] = memory.ptr + residues.products
+    x["of_x"], x["of_y"] = (memory.ptr + i.rows for i in (residues.x, residues.y))
+    x["plane"] = math.prod(residues.shape)
+    x["by"] = reconstruction_of(residues.scheme.number).value
+    return x
+
+
+def plan(
+    a: Matrices, b: Matrices, c: Matrices, rounding: int, *, by_integers: bool = False
+) -> Writer:
     """Plan a correctly rounded product of stacks.
 
     Parameters
@@ -202,6 +258,9 @@ def plan(a: Matrices, b: Matrices, c: Matrices, rounding: int) -> Writer:
         operands.
     rounding : int
         A value of `enum tf_rounding`, except stochastic rounding.
+    by_integers : bool
+        Whether to multiply integers on int8 units instead of float64 numbers, if the
+        device can. The bits are the same.
 
     Raises
     ------
@@ -213,8 +272,12 @@ def plan(a: Matrices, b: Matrices, c: Matrices, rounding: int) -> Writer:
     x, then = _plan_rows(a, 0)
     y, sums = _plan_rows(b.flipped, then)
     s, m, n = c.shape
-    parts = tuple(_parts(s, m, n))
-    most = max(part.matrices * part.height * n for part in parts)
+    residues = None
+    if by_integers and wgmma.is_here() and 0 < a.shape[2] <= MOST_K and s <= MOST:
+        scheme = Scheme("crt", moduli_for(a.shape[2], c.dtype))
+        residues = plan_residues(a, b.flipped, c.shape, scheme)
+    parts = tuple(_parts(s, m, n)) if residues is None else (_Part(0, s, 0, m),)
+    most = 0 if residues else max(part.matrices * part.height * n for part in parts)
     bits = np.array(errors(a.shape[2])).view(np.int64).tolist()
     return _ExactProduct(
         x,
@@ -223,7 +286,8 @@ def plan(a: Matrices, b: Matrices, c: Matrices, rounding: int) -> Writer:
         sums + 8 * most,
         (s, m, n),
         parts,
-        rounding_kernel(c.dtype),
+        rounding_kernel(c.dtype, residues.scheme.number if residues else 0),
         rounding,
         tuple(bits),
+        residues,
     )

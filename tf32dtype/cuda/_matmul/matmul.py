@@ -22,6 +22,8 @@ from ..._base.wording import brief, one_of
 from ..._exact.rounding import Target, number_dtype, result_dtype
 from ..._formats.quantize import Rounding
 from ..._formats.table import find_dtype
+from ..._integer_products.products import result_dtypes
+from ..._integer_products.schemes import Scheme
 from ..._matmul.matmul import check_operands
 from ..._matmul.precisions import (
     EXACT,
@@ -154,6 +156,8 @@ def matmul(
             named = None if dtype is None else find_dtype(dtype)
             dtype = result_dtype(a.dtype, b.dtype, named)
             a, b = (x if x.dtype.kind == "c" else _as_numbers(x) for x in (a, b))
+        elif (scheme := Scheme.of(precision)) is not None:
+            result_dtypes(scheme, a.dtype, b.dtype, None)
         else:
             check_operands(a.dtype, b.dtype, precision, {})
     elif mode is None:
@@ -216,7 +220,7 @@ def product(
     wanted = None if dtype is None else find_dtype(dtype)
     is_complex = "c" in (a.dtype.kind, b.dtype.kind)
     if is_complex and applies_exactly(settings, a.dtype, b.dtype):
-        return _complex_product(a, b, wanted, out, shape, settings)
+        return _complex_product(a, b, wanted, out, shape, settings, strategy)
     machine = backend.current()
     device = machine.architecture(), machine.processors(), machine.name(), wgmma.ENABLED
     plan = plan_product(
@@ -264,6 +268,7 @@ def _complex_product(
     out: Any,
     shape: Shape | None,
     settings: Settings,
+    strategy: Strategy,
 ) -> Any:
     """Compute the real and the imaginary parts of a correctly rounded product."""
     dtype = result_dtype(a.dtype, b.dtype, dtype)
@@ -275,7 +280,7 @@ def _complex_product(
         product(
             call("concatenate", (a.real, sign), axis=-1),
             call("concatenate", rows, axis=-2),
-            part, shape=shape, settings=settings,
+            part, shape=shape, settings=settings, strategy=strategy,
         )
         for sign, rows in (
             (call("negative", a.imag), (b.real, b.imag)),

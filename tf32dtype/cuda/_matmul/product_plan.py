@@ -12,6 +12,8 @@ from ... import _core
 from ..._base.matrices import stack_of
 from ..._exact.rounding import Target, number_dtype, result_dtype
 from ..._formats.quantize import Rounding
+from ..._integer_products.products import result_dtypes
+from ..._integer_products.schemes import Scheme
 from ..._matmul.precisions import (
     EXACT,
     RoundingOptions,
@@ -24,7 +26,7 @@ from ...tensor_core.models import Aligned
 from .._arrays.ndarray import lying
 from .._runtime.backend import KEPT, Shape
 from .._runtime.storage import is_ours
-from . import exact, fma, mma_model, split_emulation, tensor_cores
+from . import exact, fma, integer_products, mma_model, split_emulation, tensor_cores
 from .crossover import Strategy
 from .mode import Mode
 from .stacks import Axis, stacked
@@ -149,7 +151,10 @@ def _choose(
     common = np.result_type(a, b)
     ours = is_ours(a), is_ours(b)
     if applies_exactly(settings, a, b):
-        return _exact(a, b, wanted, settings)
+        return _exact(a, b, wanted, settings, strategy)
+    scheme = None if settings is None else Scheme.of(settings.precision)
+    if scheme is not None and common.char in "fd":
+        return _of_integers(a, b, wanted, scheme)
     if settings is not None and not any(ours) and common == FLOAT32:
         if settings.device is not None:
             raise ValueError(
@@ -199,6 +204,7 @@ def _exact(
     b: np.dtype[Any],
     wanted: np.dtype[Any] | None,
     settings: Settings,
+    strategy: Strategy,
 ) -> _Algorithm:
     """Return the algorithm of correctly rounded results."""
     target = Target.of(result_dtype(a, b, wanted), settings.rounding)
@@ -208,10 +214,20 @@ def _exact(
         number_dtype(b),
         target.work,
         target.dtype,
-        partial(exact.plan, rounding=target.first),
+        partial(exact.plan, rounding=target.first, by_integers=strategy == "eager"),
         in_c_order=True,
         rounding=rounding,
     )
+
+
+def _of_integers(
+    a: np.dtype[Any], b: np.dtype[Any], wanted: np.dtype[Any] | None, scheme: Scheme
+) -> _Algorithm:
+    """Return the algorithm of an emulated precision."""
+    sums, result = result_dtypes(scheme, a, b, wanted)
+    common = np.result_type(a, b)
+    plan = partial(integer_products.plan, scheme=scheme)
+    return _Algorithm(common, common, sums, result, plan, in_c_order=True)
 
 
 def _as_unit_reads(dtype: np.dtype[Any], ours: bool, name: str) -> np.dtype[Any]:

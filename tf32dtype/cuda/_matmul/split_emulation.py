@@ -45,7 +45,7 @@ from .._runtime.tensor_maps import TensorMapError
 from . import crossover as strategies
 from . import native, wgmma
 from .tensor_cores import by_cublas
-from .tile_options import Launches, Matrices, Writer
+from .tile_options import Launches, Matrices, Writer, write_zeros
 
 #: Rows of operands of cuBLAS begin at multiples of so many elements.
 ALIGNED = 8
@@ -192,7 +192,7 @@ def plan(
     if 0 in c.shape:
         return Launches()
     if a.shape[2] == 0:
-        return _write_zeros
+        return write_zeros
     if row.format == "float32":
         return partial(by_cublas, kind="float32")
     if row.components == 1:
@@ -200,10 +200,6 @@ def plan(
         rounding = ROUNDINGS.index(rounding_of(settings, row))
         return _plan_narrow(a, b, c, row.format, rounding, own)
     return _plan_split(a, b, c, row, settings.special_values == "saturate", chunks)
-
-
-def _write_zeros(a: View, b: View, out: View) -> None:
-    current().call("ndarray.fill", out, 0)
 
 
 # -- products of parts -----------------------------------------------------------------

@@ -117,6 +117,11 @@ class Launches(NamedTuple):
             machine.launch(kernel, grid, block, told, *views, shared=shared)
 
 
+def write_zeros(a: View, b: View, out: View) -> None:
+    """Write a product without k."""
+    current().call("ndarray.fill", out, 0)
+
+
 def in_c_order(plan: Callable[[Matrices], Any], c: Matrices) -> Any:
     """Plan a product, by a function for results in C order, for results of any strides.
 

@@ -305,9 +305,22 @@ def options(
     """Return the macros with which kernels with this instruction are compiled."""
     a, b = (native.FORMATS[name][0] for name in formats)
     transposed = "".join(f", {int(not x)}" for x in along_k) if size == 2 else ""
+    unit = f"k{STEP // size}.f32.{a}.{b}"
+    return macros_of(unit, size, stages, tile, along_k, transposed)
+
+
+def macros_of(
+    unit: str,
+    size: int,
+    stages: int,
+    tile: Tile,
+    along_k: tuple[bool, bool] = (True, True),
+    tail: str = "",
+) -> dict[str, object]:
+    """Return the macros for an instruction, of which `unit` ends the name."""
     return {
-        "UNIT": f'"k{STEP // size}.f32.{a}.{b}"',
-        "TAIL": f'"{transposed}"',
+        "UNIT": f'"{unit}"',
+        "TAIL": f'"{tail}"',
         "SIZE": size,
         "A_ALONG_K": int(along_k[0]),
         "B_ALONG_K": int(along_k[1]),
