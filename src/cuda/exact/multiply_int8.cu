@@ -11,7 +11,7 @@
 #include "cuda/exact/moduli.h"
 
 /* Slices whose sums, and a residue, are below 2^31: 128 products of at most 2^14 each. */
-constexpr int MOST_SLICES = 1023;
+constexpr int MOST_SLICES = 1023; /* mutant: sums of few slices */
 
 struct divisor {
     uint32_t p, inverse; /* 2^32 / p, rounded down */

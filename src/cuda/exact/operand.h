@@ -39,14 +39,18 @@ inline integer integer_of(uint64_t magnitude)
     return {mantissa | (uint64_t)(field > 0) << 52, (field > 0 ? field : 1) - 1075};
 }
 
+typedef ITEM tile_row[SIDE + 1];
+
 /* The rows of this block: EACH of a warp. */
 struct block_rows {
+    tile_row *tile; /* SIDE rows of shared memory */
     const ITEM *first;
     int lines;    /* those that are there */
     int64_t row0; /* index of the warp's first row among all rows */
 
-    inline block_rows(const operand &x)
+    inline block_rows(const operand &x, tile_row *memory)
     {
+        tile = memory;
         const int64_t line = (int64_t)blockIdx.x * SIDE, matrix = blockIdx.y;
         first = x.data + matrix * x.matrix + line * x.line;
         lines = (int)(x.lines - line < SIDE ? x.lines - line : SIDE);
@@ -60,7 +64,6 @@ struct block_rows {
     template <class F>
     inline void for_numbers(const operand &x, int64_t padded, F f) const
     {
-        __shared__ ITEM tile[SIDE][SIDE + 1];
         const int lane = (int)threadIdx.x, warp = (int)threadIdx.y;
         /* Neighboring threads read the numbers that are closest in memory. */
         const int64_t line = x.line < 0 ? -x.line : x.line, step = x.step < 0 ? -x.step : x.step;

@@ -35,7 +35,7 @@ inline struct tf_value special_product(const operand &x, const operand &y, const
     return tf_value_special(!positive, positive && negative ? TF_NAN : TF_INFINITY);
 }
 
-/* Writes out (count, m, n) from residues (MODULI, count, m, n), whose planes have `plane`
+/* Writes out (count, m, n) from residues (moduli, count, m, n), whose planes have `plane`
  * elements. of_x and of_y are facts of rows and columns. */
 extern "C" __global__ void __launch_bounds__(THREADS)
     reconstruct(const operand x, const operand y, const reconstruction by,

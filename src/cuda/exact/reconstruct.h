@@ -1,4 +1,4 @@
-/* Integers from their residues by MODULI moduli, by the Chinese remainder theorem: the integer
+/* Integers from their residues, by the Chinese remainder theorem: the integer
  * is the sum of y_j P / p_j, modulo P, where y_j is the residue times the inverse of P / p_j. */
 #ifndef TF32DTYPE_CUDA_EXACT_RECONSTRUCT_H
 #define TF32DTYPE_CUDA_EXACT_RECONSTRUCT_H
@@ -18,8 +18,9 @@ struct reconstruction {
     long_integer weights[MOST_MODULI]; /* P / p_j */
     long_integer product, half; /* P, P / 2 */
     uint32_t inverses[MOST_MODULI]; /* of P / p_j, modulo p_j */
+    int64_t moduli;
 };
-static_assert(sizeof(reconstruction) == 608,
+static_assert(sizeof(reconstruction) == 616,
               "as in tf32dtype/cuda/_matmul/integer_products.py");
 
 /* Adds y times a factor to x. */
@@ -55,7 +56,10 @@ inline long_integer integer_of_residues(const uint8_t *residues, int64_t plane,
     long_integer sum = {};
     double share = 0; /* of P */
 #pragma unroll
-    for (int j = 0; j < MODULI; j++) {
+    for (int j = 0; j < MOST_MODULI; j++) {
+        if (j >= by.moduli) {
+            break;
+        }
         const uint32_t p = EVERY_MODULUS[j];
         const uint32_t y = residues[j * plane] * by.inverses[j] % p;
         add_times(&sum, by.weights[j], y);
@@ -73,7 +77,7 @@ inline long_integer integer_of_residues(const uint8_t *residues, int64_t plane,
     moved = sum;
     add_times(&moved, negated(by.half), 1);
     if (!is_negative(sum) && !is_negative(moved)) { /* P / 2 or more */
-        add_times(&sum, negated(by.product), 1); /* mutant: P / 2 stays positive */
+        add_times(&sum, negated(by.product), 1);
     }
     return sum;
 }
@@ -98,7 +102,7 @@ inline magnitude magnitude_of(long_integer x)
     const tf_u128 leading = (tf_u128)first << 64 | second;
     const uint64_t moved = shift ? third >> (64 - shift) : 0;
     return {leading << shift | moved, 64 * (top - 1) - shift, negative,
-            third << shift != 0}; /* mutant: bits below */
+            third << shift != 0};
 }
 
 #endif

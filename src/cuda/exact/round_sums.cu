@@ -8,13 +8,13 @@
  *    are few, otherwise the whole tile.
  * 3. A warp computes each of the others by an exact sum.
  *
- * The option SINGLE is 1 for results in float32, and 0 for float64. With MODULI, stage 1 has
+ * The option SINGLE is 1 for results in float32, and 0 for float64. With INTEGERS, stage 1 has
  * products of integers instead, as residues; only what was cut off of the operands is an
  * error. */
 #include "cuda/exact/rows.h"
 #include "exact/digits.h"
 
-#if MODULI
+#if INTEGERS
 #include "cuda/exact/reconstruct.h"
 #endif
 
@@ -305,9 +305,9 @@ inline void settle_few(const operands &all, const tile &here, const undecided &l
     }
 }
 
-#if MODULI
+#if INTEGERS
 
-/* Residues (MODULI, count, m, n), whose planes have `plane` elements, and facts of the rows
+/* Residues (moduli, count, m, n), whose planes have `plane` elements, and facts of the rows
  * of integers. */
 struct source {
     const uint8_t *residues;
@@ -315,7 +315,7 @@ struct source {
     int64_t plane;
     reconstruction by;
 };
-static_assert(sizeof(source) == 640, "as in tf32dtype/cuda/_matmul/exact.py");
+static_assert(sizeof(source) == 648, "as in tf32dtype/cuda/_matmul/exact.py");
 
 /* Bounds the norm of what was cut off of a row of k numbers. */
 inline double cut_norm(const integer_row &x, int exponent, int64_t k)
@@ -340,10 +340,11 @@ inline void settle_first(const operands &all, const tile &here, undecided &left,
     const double sum = scaled(sign * first, exponent + 75);
     const double rest = scaled(sign * second, exponent + 22);
     const bool has_more = whole.sticky || ((uint64_t)whole.leading & ((1 << 22) - 1)) != 0;
-    const double cut = cut_norm(p, x.exponent, all.k) * y.norm + /* mutant: cuts do not count */
+    const double cut = cut_norm(p, x.exponent, all.k) * y.norm +
                        x.norm * cut_norm(q, y.exponent, all.k);
-    const double error = cut + (has_more ? fabs(sum) * 0x1p-104 : 0);
-    settle(all, here, left, row, column, sum, rest, x.norm * y.norm < infinity() ? error : infinity());
+    const double more = has_more ? fabs(sum) * 0x1p-104 : 0;
+    const double error = x.norm * y.norm < infinity() ? cut + more : infinity();
+    settle(all, here, left, row, column, sum, rest, error); /* mutant: cuts do not count */
 }
 
 #else

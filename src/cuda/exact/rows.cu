@@ -13,7 +13,8 @@ enum { FARTHEST = 400 };
 extern "C" __global__ void __launch_bounds__(SIDE *WARPS)
     read_rows(const operand x, double *rows, row_facts *facts)
 {
-    const block_rows here(x);
+    __shared__ tile_row tile[SIDE];
+    const block_rows here(x, tile);
     const int64_t padded = tf_ceil_div(x.k, (int64_t)SIDE) * SIDE;
     int exponents[EACH] = {};
     bool only_exactly[EACH] = {};

@@ -23,6 +23,7 @@ from .._runtime.backend import (
     Words,
     check_aligned,
     current,
+    int32,
     int64,
 )
 from . import wgmma
@@ -64,6 +65,7 @@ RECONSTRUCTION = np.dtype(
         ("product", np.uint64, 3),
         ("half", np.uint64, 3),
         ("inverses", np.uint32, len(MODULI)),
+        ("moduli", np.int64),
     ]
 )
 PRODUCTS = np.dtype(
@@ -111,6 +113,7 @@ def reconstruction_of(moduli: int) -> Constant:
         return [x >> 64 * i & (2**64 - 1) for i in range(3)]
 
     x = np.zeros((), RECONSTRUCTION)
+    x["moduli"] = moduli
     x["product"], x["half"] = words(product), words(product // 2)
     for i, modulus in enumerate(MODULI[:moduli]):
         x["weights"][i] = words(product // modulus)
@@ -118,12 +121,10 @@ def reconstruction_of(moduli: int) -> Constant:
     return Constant(x)
 
 
-def rows_kernel(name: str, dtype: np.dtype[Any], scheme: Scheme) -> Kernel:
-    """Return a kernel that reads float32 or float64: "bound_rows" or "residues"."""
+def rows_kernel(name: str, dtype: np.dtype[Any]) -> Kernel:
+    """Return a kernel that reads float32 or float64, by its name."""
     item = "double" if dtype == FLOAT64 else "float"
-    macros = f"ITEM={item}", f"FAST={int(scheme.is_fast)}", f"MODULI={scheme.number}"
-    options = tuple(f"-D{x}" for x in macros)
-    return Kernel("cuda/exact/integer_rows.cu", name, options)
+    return Kernel("cuda/exact/integer_rows.cu", name, (f"-DITEM={item}",))
 
 
 def product_kernel(tile: wgmma.Tile, has_maxima: bool) -> Kernel:
@@ -134,10 +135,10 @@ def product_kernel(tile: wgmma.Tile, has_maxima: bool) -> Kernel:
     return Kernel("cuda/exact/multiply_int8.cu", "multiply_int8", options)
 
 
-def last_kernel(dtype: np.dtype[Any], to: np.dtype[Any], moduli: int) -> Kernel:
+def last_kernel(dtype: np.dtype[Any], to: np.dtype[Any]) -> Kernel:
     """Return the kernel that reconstructs results, and rounds them."""
     item = "double" if dtype == FLOAT64 else "float"
-    macros = f"ITEM={item}", f"SINGLE={int(to == np.float32)}", f"MODULI={moduli}"
+    macros = f"ITEM={item}", f"SINGLE={int(to == np.float32)}"
     options = tuple(f"-D{x}" for x in macros)
     return Kernel("cuda/exact/reconstruct.cu", "reconstruct", options)
 
@@ -189,8 +190,10 @@ class _Room:
         return start
 
 
-def _plan_operand(x: Matrices, scheme: Scheme, room: _Room) -> _Operand:
-    (_, lines, k), count = x.shape, x.distinct
+def _plan_operand(x: Matrices, scheme: Scheme, room: _Room, shares: bool) -> _Operand:
+    (count, lines, k), distinct = x.shape, x.distinct
+    if shares or scheme.is_fast:
+        count = distinct
     if k > MOST_K or count > MOST or lines > LARGEST:
         raise ValueError(
             f"operands must have k below 2^19 and at most {MOST} matrices with"
@@ -226,27 +229,32 @@ class Residues(NamedTuple):
         each = (self.x, a), (self.y, b)
         limits = limits_of(self.scheme)
         for own, x in each:
-            self._read("bound_rows", own, x, limits, memory, own.bounds)
+            if self.scheme.is_fast:
+                self._read("scale_rows", own, x, limits, at(memory, own.rows))
+            else:
+                places = at(memory, own.rows), at(memory, own.bounds)
+                self._read("bound_rows", own, x, *places)
         if not self.scheme.is_fast:
             for own, _ in each:
                 maxima = View(INT32, memory + own.maxima, (own.lines,), (4,))
                 current().call("ndarray.fill", maxima, 0)
             self._multiply(memory, has_maxima=True)
         for own, x in each:
-            self._read("residues", own, x, limits, memory, own.maxima, own.residues)
+            sums = None if self.scheme.is_fast else at(memory, own.maxima)
+            self._read(
+                "residues", own, x, limits, at(memory, own.rows), sums,
+                at(memory, own.residues), number=self.scheme.number,
+            )  # fmt: skip
         self._multiply(memory, has_maxima=False)
 
     def _read(
-        self, name: str, own: _Operand, x: View, limits: Constant, memory: Any, *to: int
+        self, name: str, own: _Operand, x: View, *given: Any, number: int | None = None
     ) -> None:
         """Launch a kernel that reads all rows of an operand."""
-        kernel = rows_kernel(name, own.dtype, self.scheme)
+        kernel = rows_kernel(name, own.dtype)
         grid = pieces(own.extents[4], LINES), own.extents[3]
-        arrays = (at(memory, start) for start in (own.rows, *to))
-        padded = int64(own.padded)
-        current().launch(
-            kernel, grid, ROW_THREADS, own.words(x), limits, *arrays, padded
-        )
+        last = int64(own.padded), *(() if number is None else (int32(number),))
+        current().launch(kernel, grid, ROW_THREADS, own.words(x), *given, *last)
 
     def _multiply(self, memory: Any, *, has_maxima: bool) -> None:
         """Launch the product of bounds or of residues."""
@@ -270,11 +278,17 @@ class Residues(NamedTuple):
         )
 
 
-def plan_residues(a: Matrices, b: Matrices, shape: Shape, scheme: Scheme) -> Residues:
-    """Plan the residues of a product of (s, m, k) and (s, n, k), by Hopper's wgmma."""
+def plan_residues(
+    a: Matrices, b: Matrices, shape: Shape, scheme: Scheme, *, shares: bool = False
+) -> Residues:
+    """Plan the residues of a product of (s, m, k) and (s, n, k), by Hopper's wgmma.
+
+    In accurate mode, a matrix that a stack repeats has other scales in each product,
+    unless it `shares` them.
+    """
     s, m, n = shape
     room = _Room()
-    x, y = (_plan_operand(i, scheme, room) for i in (a, b))
+    x, y = (_plan_operand(i, scheme, room, shares) for i in (a, b))
     products = room.place(scheme.number * s * m * n)
     tile = wgmma.choose_tile(shape, current().processors())
     wgmma.tiles((s * scheme.number, m, n), tile)  # whether one launch has all
@@ -338,4 +352,4 @@ def plan(a: Matrices, b: Matrices, c: Matrices, scheme: Scheme) -> Writer:
     if a.shape[2] == 0:
         return write_zeros
     residues = plan_residues(a, b.flipped, c.shape, scheme)
-    return _IntegerProduct(residues, last_kernel(a.dtype, c.dtype, scheme.number))
+    return _IntegerProduct(residues, last_kernel(a.dtype, c.dtype))
