@@ -1,4 +1,4 @@
-"""Many correctly rounded products of all formats, against sums of integers in NumPy.
+"""Many exact products and sums of all formats, against sums of integers in NumPy.
 
 The planted values are numbers of a format, and ties between two of them, plus and minus
 powers of two: each bit below the last one decides some results.
@@ -187,6 +187,28 @@ def test_complex(
         for own, wanted in zip((found.real, found.imag), values, strict=True):
             assert (items(own) == exact_arrays.encode(part, wanted, rounding)).all()
         compared(2 * found.size)
+
+
+@pytest.mark.parametrize("size", [20, pytest.param(150, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("name", FORMS)
+def test_sums(name: str, size: int, compared: Callable[..., None]) -> None:
+    """Sums of the planted products, each of which is rounded to float64 first."""
+    for k, n in ((23, size), (1301, 3)):
+        a, b = planted(FORMS[name], np.random.default_rng(4), (size, k, n))
+        terms = (a[:, None] * b.T).reshape(-1, len(b))
+        values = exact_arrays.products(terms, np.ones((len(b), 1)))
+        for rounding in ROUNDINGS:
+            for target in sorted({name, "float32", "float64"}):
+                found = td.exact_sum(
+                    terms,
+                    axis=1,
+                    keepdims=True,
+                    dtype=dtype_of(target),
+                    rounding=rounding,
+                )
+                wanted = exact_arrays.encode(FORMS[target], values, rounding)
+                assert (items(found) == wanted).all()
+                compared(found.size)
 
 
 #: Numbers of terms around those at which parts of the package cut sums.

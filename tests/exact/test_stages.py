@@ -214,6 +214,18 @@ def test_threads_give_the_same_bits() -> None:
     assert one == two
 
 
+@pytest.mark.exhaustive
+def test_same_bits_of_larger_products() -> None:
+    """Such operands have several blocks along k, and enough elements for threads."""
+    script = "-W", "ignore", "-m", "tests.exact.stage_cases", 130, 1500, 90
+    wanted = run(*script).split()[1]
+    for isa in ISAS:
+        for n in ("1", "2"):
+            environment = {"OMP_NUM_THREADS": n, "OPENBLAS_NUM_THREADS": n}
+            found = run(*script, TF32DTYPE_ISA=isa, **environment)
+            assert found.split() == [isa, wanted], n
+
+
 def test_ctrl_c_stops_a_product() -> None:
     rng = np.random.default_rng(0)
     x, y = (
