@@ -140,6 +140,17 @@ def test_errors() -> None:
         td.exact_sum(np.array([np.inf, -np.inf]))
 
 
+@pytest.mark.parametrize("name", ["float8_e4m3fn", "float6_e3m2fn", "bfloat16"])
+def test_overflow_of_formats(name: str) -> None:
+    """Overflow is reported whether the result is NaN, the largest number or Inf."""
+    x = np.full(2, td.formats[name].max).astype(td.formats[name].dtype)
+    with np.errstate(invalid="raise"):
+        with pytest.warns(RuntimeWarning, match="overflow encountered in exact_sum"):
+            td.exact_sum(x)
+        with pytest.warns(RuntimeWarning, match="overflow encountered in matmul"):
+            td.matmul(x[None], x[:, None], precision="exact")
+
+
 @pytest.mark.exhaustive
 def test_ten_million_numbers() -> None:
     rng = np.random.default_rng(8)

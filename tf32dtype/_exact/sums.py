@@ -126,7 +126,6 @@ def exact_sum(
     lengths = [math.prod(array.shape[i] for i in some) for some in (kept, axes)]
     rows = array.transpose(*kept, *axes).reshape(lengths)
     result = _sums(rows, target)
-    _report(result, rows)
     if written is None:
         return result.reshape(shape)[()]
     np.copyto(written, result.reshape(shape), casting="same_kind")
@@ -137,12 +136,14 @@ def _sums(rows: Array, target: Target) -> Array:
     if target.dtype.kind != "c":
         found = np.empty(len(rows), target.work)
         _core.exact_sums(as_numbers(rows), found, target.first)
-        return target.finish(found)
+        _report(found, rows)
+        return target.finish(found)  # reports errors of its own
     result = np.empty(len(rows), target.dtype)
     for part in ("real", "imag"):
         sums = np.empty(len(rows), target.work)
         _core.exact_sums(as_numbers(getattr(rows, part)), sums, target.first)
         setattr(result, part, sums)
+    _report(result, rows)
     return result
 
 
