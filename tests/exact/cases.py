@@ -87,6 +87,11 @@ def tiny(rng: np.random.Generator, shape: tuple[int, int]) -> Array:
     return np.ldexp(rng.standard_normal(shape), rng.integers(-545, -530, shape))
 
 
+def low(rng: np.random.Generator, shape: tuple[int, int]) -> Array:
+    """Return numbers whose products are near float64's smallest normal number."""
+    return np.ldexp(rng.standard_normal(shape), rng.integers(-510, -500, shape))
+
+
 def huge(rng: np.random.Generator, shape: tuple[int, int]) -> Array:
     """Return numbers whose products are near float64's largest ones."""
     return np.ldexp(rng.standard_normal(shape), rng.integers(505, 513, shape))
@@ -99,5 +104,5 @@ def sparse(rng: np.random.Generator, shape: tuple[int, int]) -> Array:
 
 
 DRAWN: dict[str, Drawn] = {
-    drawn.__name__: drawn for drawn in (normal, integers, wide, tiny, huge, sparse)
+    drawn.__name__: drawn for drawn in (normal, integers, wide, tiny, low, huge, sparse)
 }

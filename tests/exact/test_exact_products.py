@@ -114,10 +114,13 @@ def test_special_values(compared: Any) -> None:
 
 
 def test_zeros_are_positive() -> None:
-    a = np.array([[1.0, -1.0], [-0.0, 0.0]])
-    for rounding in ROUNDINGS:
-        found = td.matmul(a, np.ones((2, 3)), precision="exact", rounding=rounding)
-        assert not items(found).any()
+    a = np.array([[1.0, -1.0], [-0.0, 0.0], [-0.0, -0.0]])
+    for x in (a, a.repeat(50, axis=1), a.repeat(50, axis=1).repeat(9, axis=0)):
+        for rounding in ROUNDINGS:
+            ones = np.ones((x.shape[1], 12))
+            found = td.matmul(x, ones, precision="exact", rounding=rounding)
+            assert not items(found).any()
+            assert not items(td.exact_sum(x, axis=1, rounding=rounding)).any()
 
 
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])

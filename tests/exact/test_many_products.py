@@ -6,7 +6,9 @@ powers of two: each bit below the last one decides some results.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -21,6 +23,7 @@ from tests.exact.cases import (
     dtype_of,
     expected,
     items,
+    normal,
 )
 from tests.reference import codec, exact_arrays
 from tests.reference.exact_arrays import Values
@@ -81,7 +84,8 @@ def planted(
     a = np.stack([values, units, units], axis=1) * np.reshape(signs, (-1, 1))
     half = rng.choice([0.0, 0.5, -0.5], n)
     bit = rng.choice([-1.0, 0.0, 1.0], n, p=[0.45, 0.1, 0.45])
-    places = np.where(rng.random(n) < 0.9, 1 + np.arange(n) % 120, far)
+    others = rng.choice([far // 2, far], n)
+    places = np.where(rng.random(n) < 0.9, 1 + np.arange(n) % 120, others)
     b = np.stack([np.ones(n), half, np.ldexp(bit, -places)])
     scale = np.frexp(np.maximum(values, units))[1] - rng.integers(3, 40, m)
     x = np.ldexp(rng.standard_normal((m, (k - 3) // 2)), scale[:, None])
@@ -103,6 +107,27 @@ def canceling(
     return permuted(rng, np.hstack([x, -x]), np.vstack([y, near]))
 
 
+def aligned(f: Format, rng: np.random.Generator, size: int, k: int) -> Operands:
+    """Return operands whose products have terms of one size, so that errors add up.
+
+    Elements of the diagonal are near ties of a format.
+    """
+    a, b = rng.uniform(0.5, 1, (size, 1)), rng.uniform(0.5, 1, size) / k
+    a, b = a.repeat(k, axis=1), np.tile(b, (k, 1))
+    b[-3:] = 1
+    for i in range(size):
+        total = (k - 3) * Fraction(a[i, 0]) * Fraction(b[0, i])
+        unit = Fraction(2) ** (math.frexp(total)[1] - 1 - f.mantissa_bits)
+        distance = (
+            Fraction(rng.choice([-1.0, 1.0])) * unit / 2 ** int(rng.integers(1, 120))
+        )
+        missing = (total // unit) * unit + unit / 2 + distance - total
+        for j in range(k - 3, k):
+            a[i, j] = float(missing)
+            missing -= Fraction(a[i, j])
+    return permuted(rng, a, b)
+
+
 def drawn(rng: np.random.Generator, shape: tuple[int, int, int]) -> Iterator[Operands]:
     m, k, n = shape
     for draw in DRAWN.values():
@@ -120,6 +145,8 @@ def cases(name: str, rng: np.random.Generator, size: int) -> Iterator[Operands]:
             yield a.astype(np.float32), b.astype(np.float32)
     for k in (0, 1, 2, 33):
         yield numbers(f, rng, (size, k)), numbers(f, rng, (k, size + 3))
+    yield normal(rng, (4, 700)), normal(rng, (700, size))  # by dot products
+    yield aligned(f, rng, size, 70)
     if f.signed:
         for k in (2, 60):
             yield canceling(f, rng, (size, k, size))
@@ -189,7 +216,7 @@ def test_complex(
         compared(2 * found.size)
 
 
-@pytest.mark.parametrize("size", [20, pytest.param(150, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("size", [20, pytest.param(100, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("name", FORMS)
 def test_sums(name: str, size: int, compared: Callable[..., None]) -> None:
     """Sums of the planted products, each of which is rounded to float64 first."""
@@ -218,14 +245,16 @@ LENGTHS = (1023, 1025, 8191, 8193, 65537)
 def compare_long_sums(k: int, name: str) -> int:
     """Compare some long sums of a format; return how many."""
     rng = np.random.default_rng(k)
-    a, b = planted(FORMS[name], rng, (12, k, 6), 150)
-    a = a[rng.choice(12, 5)]
-    values = exact_arrays.products(a, b)
-    few = Values(*(part[:2] for part in values))
-    for rounding in ROUNDINGS[::2]:
-        assert differing(a, b, name, rounding, values) == 0
-        assert differing(a[:2], b, name, rounding, few) == 0
-    return 3 * 7 * b.shape[1]
+    count, f = 0, FORMS[name]
+    a, b = planted(f, rng, (12, k, 6), 150)
+    for x, y in ((a[rng.choice(12, 5)], b), aligned(f, rng, 6, k)):
+        values = exact_arrays.products(x, y)
+        few = Values(*(part[:2] for part in values))
+        for rounding in ROUNDINGS[::2]:
+            assert differing(x, y, name, rounding, values) == 0
+            assert differing(x[:2], y, name, rounding, few) == 0
+            count += (len(x) + 2) * y.shape[1]
+    return count
 
 
 @pytest.mark.parametrize("name", ["float8_e4m3", "float32", "float64"])
