@@ -12,4 +12,6 @@ hidden.
     matmul       float32 matrix products, in every precision
     codec_arrays the same rounding for whole float64 arrays
     ufuncs       name -> result codes and flags, for whole arrays
+    exact        exact sums of numbers and products, each rounded once
+    exact_arrays the same products, for whole matrices
 """

@@ -69,16 +69,18 @@ def _limbs(x: Array, top: Array, bits: int) -> list[Array]:
     return limbs
 
 
+def _own_limbs(x: Array, bits: int) -> tuple[list[Array], Array]:
+    """Return limbs of places that differ between numbers, and the last places."""
+    rest, top = x.copy(), np.frexp(x)[1].astype(np.int64) // bits
+    places = [top - i for i in range(54 // bits + 2)]
+    limbs = [_limb(rest, place * bits).astype(np.int64) for place in places]
+    assert not rest.any()
+    return limbs, places[-1]
+
+
 def _by_terms(a: Array, b: Array, bits: int) -> tuple[Array, int]:
     """Return digits of products with any exponents, and the place of the first one."""
-    sides = []
-    for x in (a, b):
-        rest, top = x.copy(), np.frexp(x)[1].astype(np.int64) // bits
-        places = [top - i for i in range(54 // bits + 2)]
-        sides.append([_limb(rest, place * bits).astype(np.int64) for place in places])
-        assert not rest.any()
-        sides.append(places[-1:])
-    ones, (rows,), others, (columns,) = sides
+    (ones, rows), (others, columns) = _own_limbs(a, bits), _own_limbs(b, bits)
     lowest = int(rows.min() + columns.min())
     count = int(rows.max() + columns.max()) - lowest + 2 * len(ones) - 1
     digits = np.zeros((count, len(a), b.shape[1]), np.int64)
