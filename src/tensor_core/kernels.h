@@ -67,7 +67,8 @@ struct tf_rounded_kernels {
 
 /* Chains of float64 fused multiply-adds: see fma_chains.c. */
 enum {
-    TF_FMA_MC = 192, /* rows of A packed at a time, and rows of a tile of C */
+    TF_FMA_MC = 192, /* rows of A packed at a time */
+    TF_FMA_TILE_M = 6 * TF_FMA_MC, /* rows of a tile of C */
     TF_FMA_NC = 512, /* columns of B packed at a time, and columns of a tile of C */
     TF_FMA_KC = 192, /* k packed at a time */
     TF_FMA_LDC = TF_FMA_NC + 8, /* distance of rows of sums: not a power of two */
