@@ -114,28 +114,43 @@ static unsigned multiply_tile(const void *context, struct tf_tile_place place,
     return 0;
 }
 
+/* Computes `count` products of m x k and k x n matrices. */
+static int compute(struct product product, ptrdiff_t m, ptrdiff_t n, ptrdiff_t count)
+{
+    /* C can be computed transposed, since fma(a, b, c) is fma(b, a, c). */
+    const int swapped = tf_should_transpose(product.c, m, n);
+    if (swapped) {
+        const struct tf_matrix a = product.a;
+        product.a = tf_transposed(product.b);
+        product.b = tf_transposed(a);
+        product.c = tf_transposed(product.c);
+    }
+    const ptrdiff_t height = (ptrdiff_t)tf_isa->fma->rows;
+    const ptrdiff_t width = (ptrdiff_t)tf_isa->fma->columns;
+    const struct tf_tiles tiles = tf_cut_into_tiles(
+        swapped ? n : m, swapped ? m : n, count,
+        (double)m * (double)n * (double)product.k * (double)count,
+        (struct tf_tile_side){TF_FMA_TILE_M, 2 * height, height},
+        (struct tf_tile_side){TF_FMA_NC, 2 * width, width});
+    unsigned flags = 0;
+    return tf_compute_tiles(&tiles, multiply_tile, &product, &flags);
+}
+
 int tf_fma_matmul(struct tf_matrix a, struct tf_matrix b, struct tf_matrix c, ptrdiff_t m,
                   ptrdiff_t n, ptrdiff_t k, ptrdiff_t count, ptrdiff_t instruction_depth)
 {
     if (m == 0 || n == 0 || k == 0 || count == 0) {
         return 0;
     }
-    /* C can be computed transposed, since fma(a, b, c) is fma(b, a, c). */
-    const int swapped = tf_should_transpose(c, m, n);
-    const struct product product = {
-        .a = swapped ? tf_transposed(b) : a,
-        .b = swapped ? tf_transposed(a) : b,
-        .c = swapped ? tf_transposed(c) : c,
-        .k = k,
-        .filled = k % instruction_depth != 0,
-    };
-    const ptrdiff_t height = (ptrdiff_t)tf_isa->fma->rows;
-    const ptrdiff_t width = (ptrdiff_t)tf_isa->fma->columns;
-    const struct tf_tiles tiles = tf_cut_into_tiles(
-        swapped ? n : m, swapped ? m : n, count,
-        (double)m * (double)n * (double)k * (double)count,
-        (struct tf_tile_side){TF_FMA_TILE_M, 2 * height, height},
-        (struct tf_tile_side){TF_FMA_NC, 2 * width, width});
-    unsigned flags = 0;
-    return tf_compute_tiles(&tiles, multiply_tile, &product, &flags);
+    const int filled = k % instruction_depth != 0;
+    return compute((struct product){a, b, c, k, filled, 0}, m, n, count);
+}
+
+int tf_float64_matmul(struct tf_matrix a, struct tf_matrix b, struct tf_matrix c,
+                      ptrdiff_t m, ptrdiff_t n, ptrdiff_t k)
+{
+    if (!tf_isa->fma->beats_blas) {
+        return 1;
+    }
+    return m && n ? compute((struct product){a, b, c, k, 0, 1}, m, n, 1) : 0;
 }

@@ -17,4 +17,9 @@
 int tf_fma_matmul(struct tf_matrix a, struct tf_matrix b, struct tf_matrix c, ptrdiff_t m,
                   ptrdiff_t n, ptrdiff_t k, ptrdiff_t count, ptrdiff_t instruction_depth);
 
+/* Computes C = A @ B in the same way, for one matrix. Returns -1 as tf_fma_matmul, and 1
+ * without a result if BLAS libraries take less time. */
+int tf_float64_matmul(struct tf_matrix a, struct tf_matrix b, struct tf_matrix c,
+                      ptrdiff_t m, ptrdiff_t n, ptrdiff_t k);
+
 #endif

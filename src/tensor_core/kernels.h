@@ -76,6 +76,7 @@ enum {
 
 struct tf_fma_kernels {
     size_t rows, columns; /* of a micro-tile, and so of panels of A and B */
+    int beats_blas;       /* whether products take less time than usual BLAS libraries' */
     /* Adds products to the accumulators c of a micro-tile, whose rows are `ldc` apart. Only
      * `rows` of its rows are used, or all if `rows` is larger. */
     void (*chains)(const double *a, const double *b, size_t depth, size_t rows, double *c,

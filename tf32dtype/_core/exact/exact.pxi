@@ -3,16 +3,40 @@
 from tf32dtype._core.formats.formats cimport *
 from tf32dtype._core.exact.exact cimport *
 from tf32dtype._core.programs.blas.blas cimport *
+from tf32dtype._core.tensor_core.tensor_core cimport *
 
 
 def float64_matmul(a, b, out):
-    """Compute a @ b by NumPy, whatever the precision, and without counting it."""
-    cdef bint was_aside = tf_blas_is_aside()
-    tf_blas_step_aside(True)
-    try:
-        np.matmul(a, b, out=out)
-    finally:
-        tf_blas_step_aside(was_aside)
+    """Compute a @ b in float64, by sums in any order.
+
+    NumPy computes the product where it takes less time. The product does not depend on
+    the precision in use, and is not counted."""
+    cdef npy_intp m, n, k
+    cdef int failed
+    cdef bint was_aside
+    cdef tf_matrix x, y, z
+    if not (a.dtype == b.dtype == out.dtype == np.float64):
+        raise TypeError("a, b and out must be float64;"
+                        f" got {a.dtype}, {b.dtype} and {out.dtype}")
+    m, k = a.shape
+    n = b.shape[1]
+    if b.shape != (k, n) or out.shape != (m, n):
+        raise ValueError("a, b and out must have shapes (m, k), (k, n) and (m, n);"
+                         f" got {a.shape}, {b.shape} and {out.shape}")
+    x = matrix_of(a[None], TF_FLOAT64)
+    y = matrix_of(b[None], TF_FLOAT64)
+    z = matrix_of(out[None], TF_FLOAT64)
+    with nogil:
+        failed = tf_float64_matmul(x, y, z, m, n, k)
+    if failed < 0:
+        raise_failure()
+    if failed:
+        was_aside = tf_blas_is_aside()
+        tf_blas_step_aside(True)
+        try:
+            np.matmul(a, b, out=out)
+        finally:
+            tf_blas_step_aside(was_aside)
 
 
 cdef double *doubles_of(cnp.ndarray array, tuple shape) except? NULL:

@@ -74,6 +74,7 @@ cdef extern from "tensor_core/mma_matmul.h" nogil:
 cdef extern from "tensor_core/fma_matmul.h" nogil:
     int tf_fma_matmul(tf_matrix, tf_matrix, tf_matrix, npy_intp, npy_intp, npy_intp,
                       npy_intp, npy_intp)
+    int tf_float64_matmul(tf_matrix, tf_matrix, tf_matrix, npy_intp, npy_intp, npy_intp)
 
 
 cdef extern from "tensor_core/scaled_mma_model.h" nogil:

@@ -9,28 +9,28 @@ typedef __m512d vector;
 #define LOAD(p)      _mm512_loadu_pd(p)
 #define STORE(p, x)  _mm512_storeu_pd(p, x)
 #define FMA(x, y, z) _mm512_fmadd_pd(x, y, z)
-enum { WIDTH = 8, ACROSS = 2, ROWS = 12 };
+enum { WIDTH = 8, ACROSS = 2, ROWS = 12, BEATS_BLAS = 1 };
 #elif defined(__FMA__)
 typedef __m256d vector;
 #define BROADCAST(x) _mm256_set1_pd(x)
 #define LOAD(p)      _mm256_loadu_pd(p)
 #define STORE(p, x)  _mm256_storeu_pd(p, x)
 #define FMA(x, y, z) _mm256_fmadd_pd(x, y, z)
-enum { WIDTH = 4, ACROSS = 2, ROWS = 6 };
+enum { WIDTH = 4, ACROSS = 2, ROWS = 6, BEATS_BLAS = 1 };
 #elif defined(__aarch64__)
 typedef float64x2_t vector;
 #define BROADCAST(x) vdupq_n_f64(x)
 #define LOAD(p)      vld1q_f64(p)
 #define STORE(p, x)  vst1q_f64(p, x)
 #define FMA(x, y, z) vfmaq_f64(z, x, y)
-enum { WIDTH = 2, ACROSS = 4, ROWS = 6 };
+enum { WIDTH = 2, ACROSS = 4, ROWS = 6, BEATS_BLAS = 0 };
 #else /* calls fma of the C library */
 typedef double vector;
 #define BROADCAST(x) (x)
 #define LOAD(p)      (*(p))
 #define STORE(p, x)  (*(p) = (x))
 #define FMA(x, y, z) __builtin_fma(x, y, z)
-enum { WIDTH = 1, ACROSS = 2, ROWS = 6 };
+enum { WIDTH = 1, ACROSS = 2, ROWS = 6, BEATS_BLAS = 0 };
 #endif
 
 enum { COLUMNS = WIDTH * ACROSS };
@@ -114,6 +114,7 @@ static void pack_columns(const char *lines, ptrdiff_t stride, ptrdiff_t along,
 const struct tf_fma_kernels TF_PLAIN_NAME(tf_fma_kernels) = {
     .rows = ROWS,
     .columns = COLUMNS,
+    .beats_blas = BEATS_BLAS,
     .chains = chains,
     .pack_rows = pack_rows,
     .pack_columns = pack_columns,
