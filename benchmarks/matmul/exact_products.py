@@ -143,14 +143,13 @@ class Stages:
 
         names = [name for name in dir(_core) if not name.startswith("__")]
         counting = SimpleNamespace(**{name: getattr(_core, name) for name in names})
-        for name, label, is_pairs in (
-            ("float64_matmul", "products", False),
-            ("exact_compensate", "dot products", True),
-            ("exact_dots", "exact sums", True),
+        for name, label, count in (
+            ("float64_matmul", "products", lambda *_: 1),
+            ("exact_round", "products", lambda terms, *_: isinstance(terms, tuple)),
+            ("exact_compensate", "dot products", lambda x, y, pairs: len(pairs)),
+            ("exact_dots", "exact sums", lambda x, y, pairs, *_: len(pairs)),
         ):
-            setattr(
-                counting, name, self._counted(getattr(_core, name), label, is_pairs)
-            )
+            setattr(counting, name, self._counted(getattr(_core, name), label, count))
         own = stages._core
         stages._core = counting  # type: ignore[assignment]
         self.counts.clear()
@@ -160,9 +159,9 @@ class Stages:
             stages._core = own
         return dict(self.counts)
 
-    def _counted(self, own: Call, label: str, is_pairs: bool) -> Call:
+    def _counted(self, own: Call, label: str, count: Callable[..., int]) -> Call:
         def counted(*arguments: Any) -> Any:
-            self.counts[label] += len(arguments[2]) if is_pairs else 1
+            self.counts[label] += count(*arguments)
             return own(*arguments)
 
         return counted

@@ -1,8 +1,6 @@
 /* Passes over the rows of matrices: tasks of a few rows each, for threads. */
 #include "exact/passes.h"
 
-#include <stdatomic.h>
-
 #include "runtime/kernel_table.h"
 #include "runtime/sizes.h"
 #include "runtime/thread_pool.h"
@@ -122,36 +120,38 @@ int tf_exact_compensate(const double *x, const double *y, size_t k, const int64_
 
 /* -- rounding ------------------------------------------------------------------------ */
 
-struct rounding_call {
-    const struct tf_exact_rounding *given;
-    atomic_size_t *undecided;
-};
+void tf_exact_round_tile(const void *context, const double *sums, size_t ld, size_t i,
+                         size_t j, size_t rows, size_t columns)
+{
+    struct tf_exact_rounding *call = (struct tf_exact_rounding *)context;
+    const size_t itemsize = call->is_float ? sizeof(float) : sizeof(double);
+    size_t left = 0;
+    struct tf_row_of_sums row = call->first;
+    row.n = columns;
+    row.row_bounds += i;
+    row.column_bounds += j;
+    row.column_ratios += j;
+    row.column_exponents += row.column_exponents ? j : 0;
+    for (const size_t end = i + rows; i < end; i++, sums += ld, row.row_bounds++) {
+        const size_t at = i * call->first.n + j;
+        row.terms = sums;
+        row.row_ratio = call->row_ratios[i];
+        row.row_exponent = call->row_exponents ? call->row_exponents[i] : 0;
+        left += tf_isa->exact->round(&row, call->rounding, call->is_float,
+                                     (char *)call->results + at * itemsize,
+                                     call->undecided + at);
+    }
+    atomic_fetch_add(&call->left, left);
+}
 
 static void round_rows(const void *context, size_t first, size_t end)
 {
-    const struct rounding_call *call = context;
-    const struct tf_exact_rounding *given = call->given;
-    const size_t itemsize = given->is_float ? sizeof(float) : sizeof(double);
-    size_t count = 0;
-    for (size_t i = first; i < end; i++) {
-        struct tf_row_of_sums row = given->first;
-        const size_t at = i * row.n;
-        row.terms += at;
-        row.row_bounds += i;
-        row.row_ratio = given->row_ratios[i];
-        row.row_exponent = given->row_exponents ? given->row_exponents[i] : 0;
-        count += tf_isa->exact->round(&row, given->rounding, given->is_float,
-                                      (char *)given->results + at * itemsize,
-                                      given->undecided + at);
-    }
-    atomic_fetch_add(call->undecided, count);
+    const struct tf_exact_rounding *call = context;
+    const size_t n = call->first.n;
+    tf_exact_round_tile(call, call->first.terms + first * n, n, first, 0, end - first, n);
 }
 
-int tf_exact_round(const struct tf_exact_rounding *given, size_t *count)
+int tf_exact_round(struct tf_exact_rounding *call)
 {
-    atomic_size_t undecided = 0;
-    const struct rounding_call call = {given, &undecided};
-    const int failed = do_pass(round_rows, &call, given->m, given->first.n, 1);
-    *count = atomic_load(&undecided);
-    return failed;
+    return do_pass(round_rows, call, call->m, call->first.n, 1);
 }

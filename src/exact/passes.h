@@ -3,6 +3,8 @@
 #ifndef TF32DTYPE_EXACT_PASSES_H
 #define TF32DTYPE_EXACT_PASSES_H
 
+#include <stdatomic.h>
+
 #include "exact/kernels.h"
 #include "exact/matrix.h"
 
@@ -30,9 +32,15 @@ struct tf_exact_rounding {
     int is_float;
     void *results;
     uint8_t *undecided;
+    atomic_size_t left; /* the number of undecided sums, to which each pass adds */
 };
 
-/* Rounds sums, and sets *count to the number of undecided ones. */
-int tf_exact_round(const struct tf_exact_rounding *call, size_t *count);
+/* Rounds all sums. */
+int tf_exact_round(struct tf_exact_rounding *call);
+
+/* Rounds the sums of a tile, of one term each; `context` is a struct tf_exact_rounding. The
+ * sums are those from row i and column j on, and their rows are `ld` elements apart. */
+void tf_exact_round_tile(const void *context, const double *sums, size_t ld, size_t i,
+                         size_t j, size_t rows, size_t columns);
 
 #endif

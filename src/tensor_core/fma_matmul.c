@@ -23,7 +23,8 @@ struct product {
     struct tf_matrix a, b, c;
     ptrdiff_t k;
     int filled; /* whether zeros follow the last k */
-    int fresh;  /* whether accumulators are zero, whatever C holds */
+    tf_sums_fn *store; /* of sums that do not start from C; NULL: C is both */
+    const void *context;
 };
 
 /* -- accumulators ------------------------------------------------------------------ */
@@ -33,13 +34,12 @@ static char *element(struct tf_matrix c, size_t i, size_t j)
     return c.data + (ptrdiff_t)i * c.strides[0] + (ptrdiff_t)j * c.strides[1];
 }
 
-/* Loads the accumulators of a tile from C, or sets them to zero if they are `fresh`. Sums
- * that only fill the last panels are zero. */
-static void begin(double *sums, struct tf_matrix c, size_t rows, size_t columns, int fresh)
+/* Loads the accumulators of a tile from C. Sums that only fill the last panels are zero. */
+static void begin(double *sums, struct tf_matrix c, size_t rows, size_t columns)
 {
     const size_t filled = tf_round_up(columns, tf_isa->fma->columns);
     for (size_t i = 0; i < tf_round_up(rows, tf_isa->fma->rows); i++, sums += TF_FMA_LDC) {
-        const size_t loaded = i < rows && !fresh ? columns : 0;
+        const size_t loaded = i < rows ? columns : 0;
         if (loaded && c.strides[1] == sizeof *sums) {
             memcpy(sums, element(c, i, 0), loaded * sizeof *sums);
         } else {
@@ -74,14 +74,38 @@ static void store(double *sums, struct tf_matrix c, size_t rows, size_t columns,
 
 /* Adds one k-step to the sums of MC rows or fewer, from packed rows and columns. */
 static void multiply(const struct workspace *work, double *sums, size_t rows,
-                     size_t columns, size_t depth, struct tf_worker *worker)
+                     size_t columns, size_t depth, enum tf_chain_start start,
+                     struct tf_worker *worker)
 {
     const struct tf_fma_kernels *fma = tf_isa->fma;
     for (size_t j = 0; j < columns && !tf_worker_stops(worker); j += fma->columns) {
         for (size_t i = 0; i < rows; i += fma->rows) {
             fma->chains(work->a + i * depth, work->b + j * depth, depth, rows - i,
-                        sums + i * TF_FMA_LDC + j, TF_FMA_LDC);
+                        sums + i * TF_FMA_LDC + j, TF_FMA_LDC, start);
         }
+    }
+}
+
+/* Sums over all k of a tile, whose operands begin with its first row and column. Without
+ * `continues` the sums of k-steps start from zero. */
+static void sum_over_k(struct workspace *work, struct tf_matrix a, struct tf_matrix b,
+                       ptrdiff_t k, struct tf_tile_place place, int continues,
+                       struct tf_worker *worker)
+{
+    enum tf_chain_start start = continues ? TF_CHAIN_CONTINUES : TF_CHAIN_IS_WRITTEN;
+    for (ptrdiff_t k0 = 0; (!k0 || k0 < k) && !tf_worker_stops(worker); k0 += TF_FMA_KC) {
+        const size_t depth = tf_min_size(TF_FMA_KC, k - k0);
+        const char *lines = a.data + k0 * a.strides[1];
+        tf_isa->fma->pack_columns(b.data + k0 * b.strides[0], b.strides[1], b.strides[0],
+                                  place.columns, depth, work->b);
+        for (size_t i = 0; i < place.rows; i += TF_FMA_MC) {
+            const size_t rows = tf_min_size(TF_FMA_MC, (ptrdiff_t)(place.rows - i));
+            tf_isa->fma->pack_rows(lines + (ptrdiff_t)i * a.strides[0], a.strides[0],
+                                   a.strides[1], rows, depth, work->a);
+            multiply(work, work->sums + i * TF_FMA_LDC, rows, place.columns, depth, start,
+                     worker);
+        }
+        start = continues ? TF_CHAIN_CONTINUES : TF_CHAIN_IS_ADDED;
     }
 }
 
@@ -92,48 +116,35 @@ static unsigned multiply_tile(const void *context, struct tf_tile_place place,
     const struct product *product = context;
     struct workspace *work = worker->scratch;
     const ptrdiff_t number = place.number, i = place.i, j = place.j;
-    const size_t rows = place.rows, columns = place.columns;
     struct tf_matrix a = product->a, b = product->b, c = product->c;
     a.data += number * a.step + i * a.strides[0];
     b.data += number * b.step + j * b.strides[1];
-    c.data += number * c.step + i * c.strides[0] + j * c.strides[1];
-    begin(work->sums, c, rows, columns, product->fresh);
-    for (ptrdiff_t k = 0; k < product->k && !tf_worker_stops(worker); k += TF_FMA_KC) {
-        const size_t depth = tf_min_size(TF_FMA_KC, product->k - k);
-        const char *lines = a.data + k * a.strides[1];
-        tf_isa->fma->pack_columns(b.data + k * b.strides[0], b.strides[1], b.strides[0],
-                                  columns, depth, work->b);
-        for (size_t top = 0; top < rows; top += TF_FMA_MC) {
-            const size_t height = tf_min_size(TF_FMA_MC, (ptrdiff_t)(rows - top));
-            tf_isa->fma->pack_rows(lines + (ptrdiff_t)top * a.strides[0], a.strides[0],
-                                   a.strides[1], height, depth, work->a);
-            multiply(work, work->sums + top * TF_FMA_LDC, height, columns, depth, worker);
+    if (product->store) {
+        sum_over_k(work, a, b, product->k, place, 0, worker);
+        if (!tf_worker_stops(worker)) {
+            product->store(product->context, work->sums, TF_FMA_LDC, (size_t)i, (size_t)j,
+                           place.rows, place.columns);
         }
+        return 0;
     }
-    store(work->sums, c, rows, columns, product->filled);
+    c.data += number * c.step + i * c.strides[0] + j * c.strides[1];
+    begin(work->sums, c, place.rows, place.columns);
+    sum_over_k(work, a, b, product->k, place, 1, worker);
+    store(work->sums, c, place.rows, place.columns, product->filled);
     return 0;
 }
 
 /* Computes `count` products of m x k and k x n matrices. */
-static int compute(struct product product, ptrdiff_t m, ptrdiff_t n, ptrdiff_t count)
+static int compute(const struct product *product, ptrdiff_t m, ptrdiff_t n, ptrdiff_t count)
 {
-    /* C can be computed transposed, since fma(a, b, c) is fma(b, a, c). */
-    const int swapped = tf_should_transpose(product.c, m, n);
-    if (swapped) {
-        const struct tf_matrix a = product.a;
-        product.a = tf_transposed(product.b);
-        product.b = tf_transposed(a);
-        product.c = tf_transposed(product.c);
-    }
     const ptrdiff_t height = (ptrdiff_t)tf_isa->fma->rows;
     const ptrdiff_t width = (ptrdiff_t)tf_isa->fma->columns;
-    const struct tf_tiles tiles = tf_cut_into_tiles(
-        swapped ? n : m, swapped ? m : n, count,
-        (double)m * (double)n * (double)product.k * (double)count,
-        (struct tf_tile_side){TF_FMA_TILE_M, 2 * height, height},
-        (struct tf_tile_side){TF_FMA_NC, 2 * width, width});
+    const struct tf_tiles tiles =
+        tf_cut_into_tiles(m, n, count, (double)m * (double)n * (double)product->k * (double)count,
+                          (struct tf_tile_side){TF_FMA_TILE_M, 2 * height, height},
+                          (struct tf_tile_side){TF_FMA_NC, 2 * width, width});
     unsigned flags = 0;
-    return tf_compute_tiles(&tiles, multiply_tile, &product, &flags);
+    return tf_compute_tiles(&tiles, multiply_tile, product, &flags);
 }
 
 int tf_fma_matmul(struct tf_matrix a, struct tf_matrix b, struct tf_matrix c, ptrdiff_t m,
@@ -142,15 +153,27 @@ int tf_fma_matmul(struct tf_matrix a, struct tf_matrix b, struct tf_matrix c, pt
     if (m == 0 || n == 0 || k == 0 || count == 0) {
         return 0;
     }
-    const int filled = k % instruction_depth != 0;
-    return compute((struct product){a, b, c, k, filled, 0}, m, n, count);
+    /* C can be computed transposed, since fma(a, b, c) is fma(b, a, c). */
+    const int swapped = tf_should_transpose(c, m, n);
+    const struct product product = {
+        .a = swapped ? tf_transposed(b) : a,
+        .b = swapped ? tf_transposed(a) : b,
+        .c = swapped ? tf_transposed(c) : c,
+        .k = k,
+        .filled = k % instruction_depth != 0,
+    };
+    return compute(&product, swapped ? n : m, swapped ? m : n, count);
 }
 
-int tf_float64_matmul(struct tf_matrix a, struct tf_matrix b, struct tf_matrix c,
-                      ptrdiff_t m, ptrdiff_t n, ptrdiff_t k)
+int tf_float64_matmul(struct tf_matrix a, struct tf_matrix b, ptrdiff_t m, ptrdiff_t n,
+                      ptrdiff_t k, tf_sums_fn *store, const void *context)
 {
-    if (!tf_isa->fma->beats_blas) {
-        return 1;
-    }
-    return m && n ? compute((struct product){a, b, c, k, 0, 1}, m, n, 1) : 0;
+    const struct product product = {.a = a, .b = b, .k = k, .store = store, .context = context};
+    return compute(&product, m, n, 1);
+}
+
+size_t tf_float64_depth(size_t k)
+{
+    const size_t steps = (size_t)tf_ceil_div((ptrdiff_t)k, TF_FMA_KC);
+    return tf_isa->fma->beats_blas ? tf_min_size((ptrdiff_t)k, TF_FMA_KC) + steps : 0;
 }

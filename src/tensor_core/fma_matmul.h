@@ -17,9 +17,19 @@
 int tf_fma_matmul(struct tf_matrix a, struct tf_matrix b, struct tf_matrix c, ptrdiff_t m,
                   ptrdiff_t n, ptrdiff_t k, ptrdiff_t count, ptrdiff_t instruction_depth);
 
-/* Computes C = A @ B in the same way, for one matrix. Returns -1 as tf_fma_matmul, and 1
- * without a result if BLAS libraries take less time. */
-int tf_float64_matmul(struct tf_matrix a, struct tf_matrix b, struct tf_matrix c,
-                      ptrdiff_t m, ptrdiff_t n, ptrdiff_t k);
+/* Takes the sums of a tile: `rows` rows of a matrix from row i on, `ld` elements apart, and
+ * `columns` columns from column j on. */
+typedef void tf_sums_fn(const void *context, const double *sums, size_t ld, size_t i,
+                        size_t j, size_t rows, size_t columns);
+
+/* Computes A @ B for one matrix, and gives each sum to `store` once, from any thread. Sums
+ * have another order than those of tf_fma_matmul: see tf_float64_depth. Returns -1 as
+ * tf_fma_matmul. */
+int tf_float64_matmul(struct tf_matrix a, struct tf_matrix b, ptrdiff_t m, ptrdiff_t n,
+                      ptrdiff_t k, tf_sums_fn *store, const void *context);
+
+/* Returns the most roundings of a product until tf_float64_matmul has added it to a sum of
+ * k products, or 0 if BLAS libraries take less time. */
+size_t tf_float64_depth(size_t k);
 
 #endif

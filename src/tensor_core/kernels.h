@@ -74,13 +74,17 @@ enum {
     TF_FMA_LDC = TF_FMA_NC + 8, /* distance of rows of sums: not a power of two */
 };
 
+/* Whether a chain continues from the accumulators, or starts from zero and is added to them
+ * or written. */
+enum tf_chain_start { TF_CHAIN_CONTINUES, TF_CHAIN_IS_ADDED, TF_CHAIN_IS_WRITTEN };
+
 struct tf_fma_kernels {
     size_t rows, columns; /* of a micro-tile, and so of panels of A and B */
     int beats_blas;       /* whether products take less time than usual BLAS libraries' */
     /* Adds products to the accumulators c of a micro-tile, whose rows are `ldc` apart. Only
      * `rows` of its rows are used, or all if `rows` is larger. */
     void (*chains)(const double *a, const double *b, size_t depth, size_t rows, double *c,
-                   size_t ldc);
+                   size_t ldc, enum tf_chain_start start);
     /* Pack `count` lines along k into panels, k after k. Lines are `stride` bytes apart,
      * and the elements of a line `along` bytes. Zeros fill the last panel. */
     void (*pack_rows)(const char *lines, ptrdiff_t stride, ptrdiff_t along, size_t count,

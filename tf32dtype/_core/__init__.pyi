@@ -202,6 +202,7 @@ def fma_matmul(
 def float64_matmul(
     a: NDArray[np.float64], b: NDArray[np.float64], out: NDArray[np.float64]
 ) -> None: ...
+def float64_depth(k: int) -> int: ...
 def exact_dots(
     x: NDArray[np.float64],
     y: NDArray[np.float64],
@@ -221,7 +222,7 @@ def exact_compensate(
     x: NDArray[np.float64], y: NDArray[np.float64], pairs: NDArray[np.int64]
 ) -> NDArray[np.float64]: ...
 def exact_round(
-    terms: NDArray[np.float64],
+    terms: NDArray[np.float64] | tuple[NDArray[np.float64], NDArray[np.float64]],
     row_bounds: NDArray[np.float64],
     column_bounds: NDArray[np.float64],
     row_ratios: NDArray[np.float64],

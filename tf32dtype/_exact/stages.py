@@ -33,8 +33,10 @@ _ALL = slice(None)
 _FEW = 1 << 13
 #: Products with at most so many rows or columns are dot products: slices take longer.
 _NARROW = 4
-#: Elements of a tile of the result; with slices, of a tile and a block of k.
+#: Elements of a tile of the result with slices, times two, and of a block of k.
 _TILE = 1 << 19
+#: Elements of a tile of the result without slices, for which marks need memory.
+_MARKS = 1 << 22
 #: Rows of a tile, at least: fewer rows make slow products.
 _LEAST_HEIGHT = 64
 #: The share of undecided elements above which slices are faster than dot products, and
@@ -65,12 +67,11 @@ def multiply_rows(x: Array, y: Array, dtype: np.dtype[Any], rounding: int) -> Ar
         every = np.stack(np.divmod(np.arange(result.size), len(y)), axis=1)
         return multiply_pairs(x, y, dtype, rounding, every).reshape(result.shape)
     # One block of memory: the C library keeps it for the next call, but not several.
-    tile = min(len(x), max(_TILE // len(y), _LEAST_HEIGHT))
-    room = np.empty(x.size + y.size + tile * len(y))
-    one, other, rest = np.split(room, [x.size, x.size + y.size])
+    room = np.empty(x.size + y.size)
+    one, other = room[: x.size], room[x.size :]
     with np.errstate(all="ignore"):
         rows = Rows.of(x, one.reshape(x.shape)), Rows.of(y, other.reshape(y.shape))
-        _Product(*rows, result, rounding).compute(rest.reshape(tile, -1))
+        _Product(*rows, result, rounding).compute()
     return result
 
 
@@ -96,12 +97,14 @@ def rounds_as_usual() -> bool:
     return bool((np.array([1.0]) + 2.0**-52)[0] > 1.0)
 
 
-def float64_error(k: int) -> float:
-    """Bound the error of a sum of k products in any order, relative to the norms.
+def float64_error(depth: int) -> float:
+    """Bound the error of a sum of products, relative to the norms.
 
-    The bound covers the roundings of the test, too.
+    Each product is rounded at most `depth` times until it has been added, which is the
+    number of products for sums in any order. The bound covers the roundings of the
+    test, too.
     """
-    return (k + 8) * U / (1 - (k + 8) * U)
+    return (depth + 8) * U / (1 - (depth + 8) * U)
 
 
 def compensated_error(k: int) -> float:
@@ -117,15 +120,15 @@ class _Product:
         self._slices: tuple[Slices, Slices] | None = None
         self._buffer = np.empty(0)
 
-    def compute(self, room: Array) -> None:
-        """Compute all elements; `room` is memory for the sums of a tile."""
+    def compute(self) -> None:
+        """Compute all elements."""
         x, y = self._x, self._y
         m, n = self._out.shape
         is_exact = x.ratios.max() * y.ratios.max() <= 2.0**53
         if self._out.dtype == np.float32 or is_exact:
-            for top in range(0, m, len(room)):
-                rows = slice(top, min(top + len(room), m))
-                self._first_stage(rows, room[None, : rows.stop - top])
+            height = max(_MARKS // n, _LEAST_HEIGHT)
+            for top in range(0, m, height):
+                self._first_stage(slice(top, min(top + height, m)))
         else:
             self._sliced(slice(0, m), np.ones((m, n), bool))
         self._add_special()
@@ -133,7 +136,12 @@ class _Product:
     # -- bounds ------------------------------------------------------------------------
 
     def _round(
-        self, terms: Array, bounds: Bounds, ratios: Bound, exponents: Any, out: Array
+        self,
+        terms: Array | tuple[Array, Array],
+        bounds: Bounds,
+        ratios: Bound,
+        exponents: Any,
+        out: Array,
     ) -> tuple[Array, int]:
         """Round sums; return where they are undecided, and how many are."""
         undecided = np.empty(out.shape, bool)
@@ -174,12 +182,12 @@ class _Product:
 
     # -- float64 products --------------------------------------------------------------
 
-    def _first_stage(self, rows: slice, sums: Array) -> None:
+    def _first_stage(self, rows: slice) -> None:
         x, y = self._x, self._y
-        _core.float64_matmul(x.values[rows], y.values.T, sums[0])
-        bounds = [(x.norms[rows] * float64_error(x.k), y.norms)]
+        error = float64_error(_core.float64_depth(x.k))
+        bounds = [(x.norms[rows] * error, y.norms)]
         undecided, count = self._round(
-            sums,
+            (x.values[rows], y.values.T),
             bounds + self._lost(rows, _ALL),
             (x.ratios[rows], y.ratios),
             self._exponents(rows, _ALL),

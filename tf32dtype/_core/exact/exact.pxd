@@ -56,4 +56,7 @@ cdef extern from "exact/passes.h" nogil:
         int is_float
         void *results
         uint8_t *undecided
-    int tf_exact_round(const tf_exact_rounding *, size_t *)
+        size_t left  # atomic_size_t
+    int tf_exact_round(tf_exact_rounding *)
+    void tf_exact_round_tile(const void *, const double *, size_t, size_t, size_t,
+                             size_t, size_t)

@@ -7,36 +7,61 @@ from tf32dtype._core.tensor_core.tensor_core cimport *
 
 
 def float64_matmul(a, b, out):
-    """Compute a @ b in float64, by sums in any order.
+    """Compute a @ b in float64, whatever the precision, and without counting it.
 
-    NumPy computes the product where it takes less time. The product does not depend on
-    the precision in use, and is not counted."""
-    cdef npy_intp m, n, k
-    cdef int failed
+    A product is rounded at most `float64_depth` times until it has been added."""
+    cdef tf_target target
     cdef bint was_aside
-    cdef tf_matrix x, y, z
-    if not (a.dtype == b.dtype == out.dtype == np.float64):
-        raise TypeError("a, b and out must be float64;"
-                        f" got {a.dtype}, {b.dtype} and {out.dtype}")
-    m, k = a.shape
-    n = b.shape[1]
-    if b.shape != (k, n) or out.shape != (m, n):
-        raise ValueError("a, b and out must have shapes (m, k), (k, n) and (m, n);"
-                         f" got {a.shape}, {b.shape} and {out.shape}")
-    x = matrix_of(a[None], TF_FLOAT64)
-    y = matrix_of(b[None], TF_FLOAT64)
-    z = matrix_of(out[None], TF_FLOAT64)
-    with nogil:
-        failed = tf_float64_matmul(x, y, z, m, n, k)
-    if failed < 0:
-        raise_failure()
-    if failed:
+    if tf_float64_depth(1) == 0:
         was_aside = tf_blas_is_aside()
         tf_blas_step_aside(True)
         try:
             np.matmul(a, b, out=out)
         finally:
             tf_blas_step_aside(was_aside)
+        return
+    target.sums = <char *>doubles_of(out, (len(a), b.shape[1]))
+    target.row = b.shape[1]
+    multiply_doubles(a, b, store_tile, &target)
+
+
+def float64_depth(size_t k):
+    """Return the most roundings of a product in a sum of `float64_matmul`."""
+    cdef size_t depth = tf_float64_depth(k)
+    return depth if depth else k
+
+
+cdef struct tf_target:
+    char *sums
+    size_t row
+
+
+cdef void store_tile(const void *context, const double *sums, size_t ld, size_t i,
+                     size_t j, size_t rows, size_t columns) noexcept nogil:
+    """Copy the sums of a tile to a matrix."""
+    cdef const tf_target *target = <const tf_target *>context
+    cdef size_t row
+    for row in range(rows):
+        memcpy(target.sums + ((i + row) * target.row + j) * sizeof(double),
+               sums + row * ld, columns * sizeof(double))
+
+
+cdef int multiply_doubles(a, b, tf_sums_fn *store, const void *context) except -1:
+    """Give the sums of a @ b to `store`."""
+    cdef npy_intp m, n = b.shape[1], k
+    cdef tf_matrix x, y
+    cdef int failed
+    m, k = a.shape
+    if not (a.dtype == b.dtype == np.float64) or len(b) != k:
+        raise ValueError("a and b must be float64 of shapes (m, k) and (k, n); got"
+                         f" {a.dtype} of {a.shape} and {b.dtype} of {b.shape}")
+    x = matrix_of(a[None], TF_FLOAT64)
+    y = matrix_of(b[None], TF_FLOAT64)
+    with nogil:
+        failed = tf_float64_matmul(x, y, m, n, k, store, context)
+    if failed:
+        raise_failure()
+    return 0
 
 
 cdef double *doubles_of(cnp.ndarray array, tuple shape) except? NULL:
@@ -182,8 +207,9 @@ def exact_round(terms, row_bounds, column_bounds, row_ratios, column_ratios, exp
 
     Parameters
     ----------
-    terms : ndarray of float64, (count, m, n)
-        The terms of each sum.
+    terms : ndarray of float64, (count, m, n), or tuple of ndarray of float64
+        The terms of each sum. If there are two matrices, (m, k) and (k, n), the sums are
+        their product as `float64_matmul` computes it, which is not stored.
     row_bounds, column_bounds : ndarray of float64, (ranks, m) and (ranks, n)
         The error of an element is at most the sum of the products of its bounds.
     row_ratios, column_ratios : ndarray of float64, (m,) and (n,)
@@ -199,13 +225,19 @@ def exact_round(terms, row_bounds, column_bounds, row_ratios, column_ratios, exp
     """
     cdef tf_exact_rounding call
     cdef tf_exact_results results = results_of(out, rounding)
-    cdef size_t count, m, n, ranks = len(row_bounds), left = 0
+    cdef size_t m = len(out), n = out.shape[1], ranks = len(row_bounds)
+    cdef bint is_product = type(terms) is tuple
     cdef int failed
-    count, m, n = terms.shape
+    if is_product and tf_float64_depth(1) == 0:
+        sums = np.empty((1, m, n))
+        float64_matmul(*terms, sums[0])
+        terms, is_product = sums, False
     memset(&call, 0, sizeof(call))
     call.first.n, call.m = n, m
-    call.first.terms = doubles_of(terms, terms.shape)
-    call.first.count, call.first.term_step = count, m * n
+    call.first.count, call.first.term_step = 1, m * n
+    if not is_product:
+        call.first.count = len(terms)
+        call.first.terms = doubles_of(terms, (len(terms), m, n))
     call.first.row_bounds = doubles_of(row_bounds, (ranks, m))
     call.first.column_bounds = doubles_of(column_bounds, (ranks, n))
     call.first.ranks, call.first.row_step, call.first.column_step = ranks, m, n
@@ -218,8 +250,13 @@ def exact_round(terms, row_bounds, column_bounds, row_ratios, column_ratios, exp
     call.rounding, call.is_float = results.rounding, results.is_float
     call.results = items_of(out, (m, n), out.dtype)
     call.undecided = <uint8_t *>items_of(undecided, (m, n), np.uint8)
+    if is_product:
+        if (len(terms[0]), terms[1].shape[1]) != (m, n):
+            raise ValueError(f"terms must be matrices whose product has shape ({m}, {n})")
+        multiply_doubles(terms[0], terms[1], tf_exact_round_tile, &call)
+        return call.left
     with nogil:
-        failed = tf_exact_round(&call, &left)
+        failed = tf_exact_round(&call)
     if failed:
         raise_failure()
-    return left
+    return call.left

@@ -74,7 +74,11 @@ cdef extern from "tensor_core/mma_matmul.h" nogil:
 cdef extern from "tensor_core/fma_matmul.h" nogil:
     int tf_fma_matmul(tf_matrix, tf_matrix, tf_matrix, npy_intp, npy_intp, npy_intp,
                       npy_intp, npy_intp)
-    int tf_float64_matmul(tf_matrix, tf_matrix, tf_matrix, npy_intp, npy_intp, npy_intp)
+    ctypedef void tf_sums_fn(const void *, const double *, size_t, size_t, size_t, size_t,
+                             size_t)
+    int tf_float64_matmul(tf_matrix, tf_matrix, npy_intp, npy_intp, npy_intp,
+                          tf_sums_fn *, const void *)
+    size_t tf_float64_depth(size_t)
 
 
 cdef extern from "tensor_core/scaled_mma_model.h" nogil:

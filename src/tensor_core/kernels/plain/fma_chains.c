@@ -8,6 +8,7 @@ typedef __m512d vector;
 #define BROADCAST(x) _mm512_set1_pd(x)
 #define LOAD(p)      _mm512_loadu_pd(p)
 #define STORE(p, x)  _mm512_storeu_pd(p, x)
+#define PLUS(x, y)   _mm512_add_pd(x, y)
 #define FMA(x, y, z) _mm512_fmadd_pd(x, y, z)
 enum { WIDTH = 8, ACROSS = 2, ROWS = 12, BEATS_BLAS = 1 };
 #elif defined(__FMA__)
@@ -15,6 +16,7 @@ typedef __m256d vector;
 #define BROADCAST(x) _mm256_set1_pd(x)
 #define LOAD(p)      _mm256_loadu_pd(p)
 #define STORE(p, x)  _mm256_storeu_pd(p, x)
+#define PLUS(x, y)   _mm256_add_pd(x, y)
 #define FMA(x, y, z) _mm256_fmadd_pd(x, y, z)
 enum { WIDTH = 4, ACROSS = 2, ROWS = 6, BEATS_BLAS = 1 };
 #elif defined(__aarch64__)
@@ -22,6 +24,7 @@ typedef float64x2_t vector;
 #define BROADCAST(x) vdupq_n_f64(x)
 #define LOAD(p)      vld1q_f64(p)
 #define STORE(p, x)  vst1q_f64(p, x)
+#define PLUS(x, y)   vaddq_f64(x, y)
 #define FMA(x, y, z) vfmaq_f64(z, x, y)
 enum { WIDTH = 2, ACROSS = 4, ROWS = 6, BEATS_BLAS = 0 };
 #else /* calls fma of the C library */
@@ -29,6 +32,7 @@ typedef double vector;
 #define BROADCAST(x) (x)
 #define LOAD(p)      (*(p))
 #define STORE(p, x)  (*(p) = (x))
+#define PLUS(x, y)   ((x) + (y))
 #define FMA(x, y, z) __builtin_fma(x, y, z)
 enum { WIDTH = 1, ACROSS = 2, ROWS = 6, BEATS_BLAS = 0 };
 #endif
@@ -39,12 +43,13 @@ _Static_assert(TF_FMA_MC % ROWS == 0 && TF_FMA_NC % COLUMNS == 0, "whole micro-t
 
 /* Adds products to a micro-tile of C. `rows` is a constant in each inlined copy. */
 TF_INLINE void multiply(const double *a, const double *b, size_t depth, double *c,
-                        size_t ldc, int rows)
+                        size_t ldc, enum tf_chain_start start, int rows)
 {
     vector sums[ROWS][ACROSS];
     UNROLLED for (int i = 0; i < rows; i++) {
         UNROLLED for (int v = 0; v < ACROSS; v++) {
-            sums[i][v] = LOAD(c + (size_t)i * ldc + v * WIDTH);
+            const double *place = c + (size_t)i * ldc + v * WIDTH;
+            sums[i][v] = start == TF_CHAIN_CONTINUES ? LOAD(place) : BROADCAST(0);
         }
     }
     for (size_t k = 0; k < depth; k++, a += ROWS, b += COLUMNS) {
@@ -57,7 +62,9 @@ TF_INLINE void multiply(const double *a, const double *b, size_t depth, double *
     }
     UNROLLED for (int i = 0; i < rows; i++) {
         UNROLLED for (int v = 0; v < ACROSS; v++) {
-            STORE(c + (size_t)i * ldc + v * WIDTH, sums[i][v]);
+            double *place = c + (size_t)i * ldc + v * WIDTH;
+            STORE(place, start == TF_CHAIN_IS_ADDED ? PLUS(LOAD(place), sums[i][v])
+                                                    : sums[i][v]);
         }
     }
 }
@@ -65,14 +72,14 @@ TF_INLINE void multiply(const double *a, const double *b, size_t depth, double *
 /* Chooses a micro-tile of all, half or a sixth of the rows, so that the last rows of a
  * matrix cost about as much as their number. */
 static void chains(const double *a, const double *b, size_t depth, size_t rows, double *c,
-                   size_t ldc)
+                   size_t ldc, enum tf_chain_start start)
 {
     if (rows > ROWS / 2) {
-        multiply(a, b, depth, c, ldc, ROWS);
+        multiply(a, b, depth, c, ldc, start, ROWS);
     } else if (rows > ROWS / 6) {
-        multiply(a, b, depth, c, ldc, ROWS / 2);
+        multiply(a, b, depth, c, ldc, start, ROWS / 2);
     } else {
-        multiply(a, b, depth, c, ldc, ROWS / 6);
+        multiply(a, b, depth, c, ldc, start, ROWS / 6);
     }
 }
 
