@@ -101,6 +101,7 @@ TF_INLINE longs exponent_of_double(doubles x)
 }
 
 CHOICE_OF_INTEGERS(greater_longs, longs, >)
+CHOICE_OF_INTEGERS(lesser_longs, longs, <)
 
 /* Returns half of a vector of floats as float64. Subnormal numbers are converted as
  * integers, since direct conversions take 100 times as long on some CPUs. */

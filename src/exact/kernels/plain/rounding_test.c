@@ -153,54 +153,72 @@ TF_INLINE void mark(uint8_t *undecided, longs marks, size_t left)
     store_some(undecided, &bytes, 1, left);
 }
 
+/* Rounds PLACES sums from j on, of which `left` count. Marks undecided ones. */
+TF_INLINE longs round_some(const struct tf_row_of_sums *sums, size_t j, size_t left,
+                           enum tf_rounding rounding, int is_float, void *results,
+                           uint8_t *undecided)
+{
+    const struct intervals x = intervals_of(sums, j, left, rounding);
+    const longs exponents = exponents_at(sums, j, left);
+    longs marks = longs_of(0);
+    const doubles low = rounded(x.sum, x.low, exponents, rounding, is_float, &marks);
+    const doubles high = rounded(x.sum, x.high, exponents, rounding, is_float, &marks);
+    if (is_float) {
+        const few_ints first = singles_by(low, rounding), last = singles_by(high, rounding);
+        marks |= __builtin_convertvector(first ^ last, longs) != 0;
+        store_some((float *)results + j, &first, sizeof(float), left);
+    } else {
+        marks |= (longs)low != (longs)high;
+        store_some((double *)results + j, &low, sizeof(double), left);
+    }
+    mark(undecided + j, marks, left);
+    return marks;
+}
+
 TF_INLINE size_t round_sums(const struct tf_row_of_sums *sums, enum tf_rounding rounding,
                             int is_float, void *results, uint8_t *undecided)
 {
     longs counts = longs_of(0);
-    for (size_t j = 0; j < sums->n; j += PLACES) {
-        const size_t left = sums->n - j;
-        const struct intervals x = intervals_of(sums, j, left, rounding);
-        const longs exponents = exponents_at(sums, j, left);
-        longs marks = longs_of(0);
-        const doubles low =
-            rounded(x.sum, x.low, exponents, rounding, is_float, &marks);
-        const doubles high =
-            rounded(x.sum, x.high, exponents, rounding, is_float, &marks);
-        if (is_float) {
-            const few_ints first = singles_by(low, rounding);
-            const few_ints last = singles_by(high, rounding);
-            marks |= __builtin_convertvector(first ^ last, longs) != 0;
-            store_some((float *)results + j, &first, sizeof(float), left);
-        } else {
-            marks |= (longs)low != (longs)high;
-            store_some((double *)results + j, &low, sizeof(double), left);
-        }
-        mark(undecided + j, marks, left);
-        counts -= marks;
+    size_t j = 0;
+    for (; j + PLACES <= sums->n; j += PLACES) {
+        counts -= round_some(sums, j, PLACES, rounding, is_float, results, undecided);
+    }
+    if (j < sums->n) {
+        counts -=
+            round_some(sums, j, sums->n - j, rounding, is_float, results, undecided);
     }
     return total_of(counts);
 }
 
-/* Rounds sums of one term with a bound of one product to float32, ties to even: the first
- * and usual test. */
+/* As round_some, for sums of one term with a bound of one product, and for float32 and ties
+ * to even: the first and usual test. */
+TF_INLINE longs round_few_singles(const struct tf_row_of_sums *sums, size_t j, size_t left,
+                                  float *results, uint8_t *undecided)
+{
+    const doubles bound = all_lanes(sums->row_bounds[0] * (1 + 0x1p-40));
+    const doubles ratio =
+        all_lanes(sums->row_ratio) * load_some(sums->column_ratios + j, left);
+    const doubles error = bound * load_some(sums->column_bounds + j, left);
+    const doubles off = choose((longs)(ratio <= 0x1p53), all_lanes(0), error);
+    const doubles sum = load_some(sums->terms + j, left) + 0.0; /* -0 becomes +0 */
+    const few_floats low = singles_of(sum - off), high = singles_of(sum + off);
+    const longs differ = __builtin_convertvector((few_ints)low ^ (few_ints)high, longs);
+    const longs marks = (longs)(differ != 0);
+    store_some(results + j, &low, sizeof *results, left);
+    mark(undecided + j, marks, left);
+    return marks;
+}
+
 static size_t round_singles(const struct tf_row_of_sums *sums, float *results,
                             uint8_t *undecided)
 {
-    const doubles bound = all_lanes(sums->row_bounds[0] * (1 + 0x1p-40));
-    const doubles row_ratio = all_lanes(sums->row_ratio);
     longs counts = longs_of(0);
-    for (size_t j = 0; j < sums->n; j += PLACES) {
-        const size_t left = sums->n - j;
-        const doubles ratio = row_ratio * load_some(sums->column_ratios + j, left);
-        const doubles error = bound * load_some(sums->column_bounds + j, left);
-        const doubles off = choose((longs)(ratio <= 0x1p53), all_lanes(0), error);
-        const doubles sum = load_some(sums->terms + j, left) + 0.0; /* -0 becomes +0 */
-        const few_floats low = singles_of(sum - off), high = singles_of(sum + off);
-        const longs differ = __builtin_convertvector((few_ints)low ^ (few_ints)high, longs);
-        const longs marks = (longs)(differ != 0);
-        store_some(results + j, &low, sizeof *results, left);
-        mark(undecided + j, marks, left);
-        counts -= marks;
+    size_t j = 0;
+    for (; j + PLACES <= sums->n; j += PLACES) {
+        counts -= round_few_singles(sums, j, PLACES, results, undecided);
+    }
+    if (j < sums->n) {
+        counts -= round_few_singles(sums, j, sums->n - j, results, undecided);
     }
     return total_of(counts);
 }

@@ -33,42 +33,44 @@ TF_INLINE doubles lowest_bits(doubles magnitude)
     return (doubles)((longs)(magnitude - without) | (is_zero & infinity));
 }
 
-TF_INLINE doubles lesser(doubles x, doubles y)
+/* The facts of several numbers in each lane. */
+struct lanes {
+    doubles squares;
+    longs lowest, largest; /* bits of numbers, which have the order of the numbers */
+};
+
+TF_INLINE void add_numbers(struct lanes *lanes, doubles x)
 {
-    const longs first = (longs)(x < y);
-    return (doubles)(((longs)x & first) | ((longs)y & ~first));
+    const doubles magnitude = magnitude_of_doubles(x);
+    lanes->squares += magnitude * magnitude;
+    lanes->lowest = lesser_longs(lanes->lowest, (longs)lowest_bits(magnitude));
+    lanes->largest = greater_longs(lanes->largest, (longs)magnitude);
 }
 
 struct tf_row_facts TF_PLAIN_NAME(tf_row_facts_of)(const double *x, size_t k)
 {
-    doubles squares[2] = {all_lanes(0), all_lanes(0)};
-    doubles lowest = all_lanes((double)INFINITY);
-    longs largest = longs_of(0);
+    const struct lanes none = {all_lanes(0), (longs)all_lanes((double)INFINITY), longs_of(0)};
+    struct lanes lanes[2] = {none, none};
     size_t i = 0;
     for (; i + 2 * PLACES <= k; i += 2 * PLACES) {
         UNROLLED for (int v = 0; v < 2; v++) {
-            const doubles magnitude = magnitude_of_doubles(load_doubles(x + i + v * PLACES));
-            squares[v] += magnitude * magnitude;
-            lowest = lesser(lowest_bits(magnitude), lowest);
-            largest = greater_longs(largest, (longs)magnitude);
+            add_numbers(&lanes[v], load_doubles(x + i + v * PLACES));
         }
     }
     for (; i < k; i += PLACES) {
         double few[PLACES] = {0};
         memcpy(few, x + i, (k - i < PLACES ? k - i : PLACES) * sizeof *few);
-        const doubles magnitude = magnitude_of_doubles(load_doubles(few));
-        squares[0] += magnitude * magnitude;
-        lowest = lesser(lowest_bits(magnitude), lowest);
-        largest = greater_longs(largest, (longs)magnitude);
+        add_numbers(&lanes[0], load_doubles(few));
     }
+    const doubles lowest = (doubles)lesser_longs(lanes[0].lowest, lanes[1].lowest);
+    const doubles largest = (doubles)greater_longs(lanes[0].largest, lanes[1].largest);
     struct tf_row_facts facts = {0, (double)INFINITY, 0, 0};
     for (int lane = 0; lane < PLACES; lane++) {
-        const double magnitude = ((doubles)largest)[lane];
-        facts.special |= !isfinite(magnitude);
-        facts.largest = magnitude > facts.largest ? magnitude : facts.largest;
+        facts.special |= !isfinite(largest[lane]);
+        facts.largest = largest[lane] > facts.largest ? largest[lane] : facts.largest;
         facts.unit = lowest[lane] < facts.unit ? lowest[lane] : facts.unit;
     }
-    facts.norm = norm_of(sum_of(squares[0] + squares[1]), k);
+    facts.norm = norm_of(sum_of(lanes[0].squares + lanes[1].squares), k);
     return facts;
 }
 
