@@ -38,7 +38,9 @@ struct tf_exact_kernels {
      * Rows are `step` bytes apart, and their numbers `along` bytes. */
     void (*load)(const char *items, ptrdiff_t step, ptrdiff_t along, size_t rows, size_t k,
                  double *out, int is_float);
-    struct tf_row_facts (*facts)(const double *x, size_t k);
+    /* Writes the facts of rows, which are given as to `load`. */
+    void (*facts)(const char *items, ptrdiff_t step, ptrdiff_t along, size_t rows, size_t k,
+                  struct tf_row_facts *facts, int is_float);
     /* Moves multiples of 2^exponent from a row to a slice: rounds each number to such a
      * multiple, and leaves the rest. Magnitudes must be at most 2^(exponent + 50). Returns
      * the norms of the slice and the rest in norms[0] and norms[1], as tf_row_facts. */

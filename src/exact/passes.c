@@ -52,12 +52,19 @@ static void load_rows(const void *context, size_t first, size_t end)
 {
     const struct load_call *call = context;
     const struct tf_exact_matrix *given = &call->given;
+    const char *items = given->items + (ptrdiff_t)first * given->strides[0];
+    if (!call->rows) {
+        tf_isa->exact->facts(items, given->strides[0], given->strides[1], end - first,
+                             given->k, call->facts + first, given->is_float);
+        return;
+    }
     double *rows = call->rows + first * given->k;
-    tf_isa->exact->load(given->items + (ptrdiff_t)first * given->strides[0],
-                        given->strides[0], given->strides[1], end - first, given->k, rows,
-                        given->is_float);
-    for (size_t i = first; i < end; i++, rows += given->k) {
-        call->facts[i] = tf_isa->exact->facts(rows, given->k);
+    tf_isa->exact->load(items, given->strides[0], given->strides[1], end - first, given->k,
+                        rows, given->is_float);
+    if (call->facts) {
+        const ptrdiff_t size = sizeof *rows;
+        tf_isa->exact->facts((const char *)rows, (ptrdiff_t)given->k * size, size,
+                             end - first, given->k, call->facts + first, 0);
     }
 }
 

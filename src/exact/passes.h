@@ -8,7 +8,7 @@
 #include "exact/kernels.h"
 #include "exact/matrix.h"
 
-/* Writes the rows of a matrix as float64, and the facts of each row. */
+/* Writes the rows of a matrix as float64, and the facts of each row. Either may be NULL. */
 int tf_exact_load(struct tf_exact_matrix given, double *rows, struct tf_row_facts *facts);
 
 /* Slices rows: see `slice` in struct tf_exact_kernels. Writes two norms for each row. */

@@ -97,11 +97,13 @@ static void sum_over_k(struct workspace *work, struct tf_matrix a, struct tf_mat
         const size_t depth = tf_min_size(TF_FMA_KC, k - k0);
         const char *lines = a.data + k0 * a.strides[1];
         tf_isa->fma->pack_columns(b.data + k0 * b.strides[0], b.strides[1], b.strides[0],
-                                  place.columns, depth, work->b);
+                                  place.columns, depth, work->b,
+                                  b.kind == TF_FLOAT32);
         for (size_t i = 0; i < place.rows; i += TF_FMA_MC) {
             const size_t rows = tf_min_size(TF_FMA_MC, (ptrdiff_t)(place.rows - i));
             tf_isa->fma->pack_rows(lines + (ptrdiff_t)i * a.strides[0], a.strides[0],
-                                   a.strides[1], rows, depth, work->a);
+                                   a.strides[1], rows, depth, work->a,
+                                   a.kind == TF_FLOAT32);
             multiply(work, work->sums + i * TF_FMA_LDC, rows, place.columns, depth, start,
                      worker);
         }

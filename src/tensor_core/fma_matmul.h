@@ -22,9 +22,9 @@ int tf_fma_matmul(struct tf_matrix a, struct tf_matrix b, struct tf_matrix c, pt
 typedef void tf_sums_fn(const void *context, const double *sums, size_t ld, size_t i,
                         size_t j, size_t rows, size_t columns);
 
-/* Computes A @ B for one matrix, and gives each sum to `store` once, from any thread. Sums
- * have another order than those of tf_fma_matmul: see tf_float64_depth. Returns -1 as
- * tf_fma_matmul. */
+/* Computes A @ B in float64 for one matrix of float32 or float64 each, and gives each sum to
+ * `store` once, from any thread. Sums have another order than those of tf_fma_matmul: see
+ * tf_float64_depth. Returns -1 as tf_fma_matmul. */
 int tf_float64_matmul(struct tf_matrix a, struct tf_matrix b, ptrdiff_t m, ptrdiff_t n,
                       ptrdiff_t k, tf_sums_fn *store, const void *context);
 

@@ -85,12 +85,13 @@ struct tf_fma_kernels {
      * `rows` of its rows are used, or all if `rows` is larger. */
     void (*chains)(const double *a, const double *b, size_t depth, size_t rows, double *c,
                    size_t ldc, enum tf_chain_start start);
-    /* Pack `count` lines along k into panels, k after k. Lines are `stride` bytes apart,
-     * and the elements of a line `along` bytes. Zeros fill the last panel. */
+    /* Pack `count` lines of float32 (if `is_float`) or float64 along k into panels, k after
+     * k. Lines are `stride` bytes apart, and the elements of a line `along` bytes. Zeros
+     * fill the last panel. */
     void (*pack_rows)(const char *lines, ptrdiff_t stride, ptrdiff_t along, size_t count,
-                      size_t depth, double *out);
+                      size_t depth, double *out, int is_float);
     void (*pack_columns)(const char *lines, ptrdiff_t stride, ptrdiff_t along,
-                         size_t count, size_t depth, double *out);
+                         size_t count, size_t depth, double *out, int is_float);
 };
 
 /* Chains of instructions whose operands have scales: see scaled_mma.c. */

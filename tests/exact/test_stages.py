@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import signal
 from collections import Counter
 from collections.abc import Callable
+from fractions import Fraction
 from types import SimpleNamespace
 from typing import Any
 
@@ -85,6 +87,71 @@ def test_any_exponents(data: st.DataObject) -> None:
     for dtype in DTYPES:
         assert (
             differing(Case("", x, y), dtype, data.draw(st.sampled_from(ROUNDINGS))) == 0
+        )
+
+
+# -- operands as they are in memory ---------------------------------------------------
+
+LAYOUTS: dict[str, Callable[[Any], Any]] = {
+    "rows": np.ascontiguousarray,
+    "columns": np.asfortranarray,
+    "reversed": lambda x: x[::-1, ::-1].copy()[::-1, ::-1],
+    "apart": lambda x: np.repeat(np.repeat(x, 2, 0), 3, 1)[::2, ::3],
+}
+LAYOUTS["columns apart"] = lambda x: LAYOUTS["apart"](x.T).T
+each_layout = pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
+
+
+@each_dtype
+@each_layout
+@pytest.mark.parametrize(
+    "name", ["float32", "float32 subnormal", "float32 large", "canceling", "special"]
+)
+def test_float32_operands(
+    name: str, layout: Callable[[Any], Any], dtype: np.dtype[Any]
+) -> None:
+    case = next(case for case in cases(31, 421, 50, 4) if case.name == name)
+    x, y = (z.astype(np.float32) for z in case[1:])
+    wanted = exact_rows(x.astype(np.float64), y.astype(np.float64), dtype, 0)
+    found = stages.multiply_rows(layout(x), layout(y), dtype, 0)
+    assert found.tobytes() == wanted.tobytes()
+
+
+@each_layout
+@pytest.mark.parametrize("shape", [(1201, 5, 533), (19, 600, 35), (7, 0, 20)])
+def test_float64_products(
+    shape: tuple[int, int, int], layout: Callable[[Any], Any]
+) -> None:
+    rng = np.random.default_rng(1)
+    m, k, n = shape
+    a, b = rng.integers(-99, 99, (m, k)), rng.integers(-99, 99, (k, n))
+    for one, other in itertools.product((np.float32, np.float64), repeat=2):
+        out = np.full((m, n), np.nan)
+        _core.float64_matmul(layout(a.astype(one)), layout(b.astype(other)), out)
+        assert (out == a @ b).all()
+
+
+@each_layout
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_facts(dtype: Any, layout: Callable[[Any], Any]) -> None:
+    rng = np.random.default_rng(2)
+    x = rng.standard_normal((45, 37)).astype(dtype)
+    x[3], x[4, 5], x[17, 36], x[20, 0], x[44, 1] = 0, 0, np.inf, np.nan, -np.inf
+    x[21] = 2.0**-140 * np.rint(9 * x[21])
+    facts = _core.exact_facts(layout(x))
+    assert (facts["special"].astype(bool) == ~np.isfinite(x).all(1)).all()
+    for row, found in zip(x.tolist(), facts, strict=True):
+        if found["special"]:
+            continue
+        units = [Fraction(1, Fraction(v).denominator) for v in row if v]
+        assert found["largest"] == max(map(abs, row))
+        assert all(Fraction(v) / Fraction(found["unit"]) % 1 == 0 for v in row if v)
+        assert not units or found["unit"] >= min(units)
+        squares = sum(Fraction(v) ** 2 for v in row)
+        assert (
+            squares
+            <= Fraction(found["norm"]) ** 2
+            <= squares * (1 + Fraction(1, 2**40))
         )
 
 

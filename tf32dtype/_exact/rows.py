@@ -23,12 +23,12 @@ _KEPT = 2.0**-400
 
 
 class Rows(NamedTuple):
-    """Rows of an operand as float64 numbers, none of them Inf or NaN."""
+    """Rows of an operand, and their facts."""
 
-    #: the rows as given, with their special values
+    #: the rows as given, float32 or float64, with their special values
     given: Array
     #: the rows times 2^-exponents, except for `lost`; 0 for special values
-    values: Array
+    operand: Array
     #: upper bounds of the rows' norms, `lost` included
     norms: Array
     #: norms in units of the rows' last bits; Inf for rows that lost something
@@ -41,14 +41,14 @@ class Rows(NamedTuple):
     special: Array | None
 
     @classmethod
-    def of(cls, matrix: Array, out: Array | None = None) -> Self:
-        """Describe the rows of a matrix of float32 or float64; write them to `out`."""
-        given, facts = _core.exact_load(matrix, out)
-        values, special = given, None
+    def of(cls, given: Array) -> Self:
+        """Describe the rows of a matrix of float32 or float64."""
+        values, facts = given, _core.exact_facts(given)
+        special = None
         if facts["special"].any():
             special = facts["special"] != 0
-            finite = np.where(np.isfinite(given), given, 0.0)
-            values, facts = _core.exact_load(finite)
+            values = np.where(np.isfinite(given), given, 0)
+            facts = _core.exact_facts(values)
         exponents = lost = None
         largest, unit = facts["largest"], facts["unit"]
         if largest.max(initial=0) > _MOST or unit.min(initial=1) < _LEAST:
@@ -60,7 +60,7 @@ class Rows(NamedTuple):
             unscaled = np.frexp(np.where(np.isinf(unit), 1, unit))[1] - 1
             is_cut = ~np.isinf(unit) & (unscaled - exponents < -400)
             lost = np.where(is_cut, _KEPT * (1 + values.shape[1]), 0.0)
-            values, facts = _core.exact_load(values)
+            facts = _core.exact_facts(values)
         norms = facts["norm"].copy()
         ratios = norms / facts["unit"] * (1 + 2.0**-50)
         if lost is not None:
@@ -71,7 +71,17 @@ class Rows(NamedTuple):
     @property
     def k(self) -> int:
         """The number of terms of a sum."""
-        return int(self.values.shape[1])
+        return int(self.given.shape[1])
+
+
+def float64_rows(matrix: Array, places: Array) -> tuple[Array, Array]:
+    """Return contiguous rows, and where the rows at these places are in them."""
+    if 2 * len(places) > len(matrix):
+        return _core.exact_load(matrix), places
+    # Elements that adjoin are read together.
+    is_transposed = abs(matrix.strides[0]) < abs(matrix.strides[1])
+    few = matrix.T.take(places, 1).T if is_transposed else matrix[places]
+    return _core.exact_load(few), np.arange(len(places))
 
 
 #: The k of a block, and the most blocks: shorter sums allow slices with more bits.
@@ -92,8 +102,10 @@ class Slices:
         #: the k of a block
         self.depth = -(-k // self.blocks)
         missing = self.blocks * self.depth - k
-        whole = np.pad(rows.values, ((0, 0), (0, missing))) if missing else rows.values
-        self._rest, facts = _core.exact_load(whole.reshape(-1, self.depth))
+        whole = _core.exact_load(rows.operand)
+        whole = np.pad(whole, ((0, 0), (0, missing))) if missing else whole
+        self._rest = whole.reshape(-1, self.depth)
+        facts = _core.exact_facts(self._rest)
         self._tops = np.frexp(facts["largest"])[1].astype(np.int64) + 1
         self._scale = np.where(rows.norms > 0, rows.norms, 1.0)
         #: the largest norm of a block in units of 2^top

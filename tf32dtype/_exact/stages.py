@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _core
-from .rows import Rows, Slices, U, likely_bits, most_bits
+from .rows import Rows, Slices, U, float64_rows, likely_bits, most_bits
 
 Array = NDArray[Any]
 #: A number for each row and for each column. Their products bound the elements.
@@ -66,12 +66,8 @@ def multiply_rows(x: Array, y: Array, dtype: np.dtype[Any], rounding: int) -> Ar
     if is_small or not rounds_as_usual():
         every = np.stack(np.divmod(np.arange(result.size), len(y)), axis=1)
         return multiply_pairs(x, y, dtype, rounding, every).reshape(result.shape)
-    # One block of memory: the C library keeps it for the next call, but not several.
-    room = np.empty(x.size + y.size)
-    one, other = room[: x.size], room[x.size :]
     with np.errstate(all="ignore"):
-        rows = Rows.of(x, one.reshape(x.shape)), Rows.of(y, other.reshape(y.shape))
-        _Product(*rows, result, rounding).compute()
+        _Product(Rows.of(x), Rows.of(y), result, rounding).compute()
     return result
 
 
@@ -81,7 +77,7 @@ def multiply_pairs(
     """Return the products of pairs of rows, (count, 2), each rounded once."""
     result = np.empty(len(pairs), dtype)
     if x.shape[1] * len(pairs) <= _FEW or not rounds_as_usual():
-        one, other = (_core.exact_load(z)[0] for z in (x, y))
+        one, other = (_core.exact_load(z) for z in (x, y))
         _core.exact_dots(one, other, pairs, result, rounding)
         return result
     with np.errstate(all="ignore"):
@@ -187,7 +183,7 @@ class _Product:
         error = float64_error(_core.float64_depth(x.k))
         bounds = [(x.norms[rows] * error, y.norms)]
         undecided, count = self._round(
-            (x.values[rows], y.values.T),
+            (x.operand[rows], y.operand.T),
             bounds + self._lost(rows, _ALL),
             (x.ratios[rows], y.ratios),
             self._exponents(rows, _ALL),
@@ -213,7 +209,9 @@ class _Product:
         """Return products of pairs of rows: by dot products, then by exact sums."""
         x, y = self._x, self._y
         i, j = pairs[:, 0], pairs[:, 1]
-        sums = _core.exact_compensate(x.values, y.values, pairs)
+        one, first = float64_rows(x.operand, i)
+        other, second = float64_rows(y.operand, j)
+        sums = _core.exact_compensate(one, other, np.stack([first, second], axis=1))
         error = x.norms[i] * y.norms[j] * compensated_error(x.k)
         for row, column in self._lost(i, j):
             error += row * column
@@ -232,7 +230,10 @@ class _Product:
                 left |= special[own]
         if left.any():
             exact = np.empty(np.count_nonzero(left), results.dtype)
-            _core.exact_dots(x.given, y.given, pairs[left], exact, self._rounding)
+            one, first = float64_rows(x.given, i[left])
+            other, second = float64_rows(y.given, j[left])
+            places = np.stack([first, second], axis=1)
+            _core.exact_dots(one, other, places, exact, self._rounding)
             results[0, left] = exact
         found: Array = results[0]
         return found

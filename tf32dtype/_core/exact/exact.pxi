@@ -7,16 +7,17 @@ from tf32dtype._core.tensor_core.tensor_core cimport *
 
 
 def float64_matmul(a, b, out):
-    """Compute a @ b in float64, whatever the precision, and without counting it.
+    """Compute a @ b, of float32 or float64, in float64, whatever the precision.
 
-    A product is rounded at most `float64_depth` times until it has been added."""
+    The call is not counted. Each product is rounded at most `float64_depth` times until
+    it has been added."""
     cdef tf_target target
     cdef bint was_aside
     if tf_float64_depth(1) == 0:
         was_aside = tf_blas_is_aside()
         tf_blas_step_aside(True)
         try:
-            np.matmul(a, b, out=out)
+            np.matmul(a, b, out=out, dtype=np.float64)
         finally:
             tf_blas_step_aside(was_aside)
         return
@@ -47,16 +48,17 @@ cdef void store_tile(const void *context, const double *sums, size_t ld, size_t 
 
 
 cdef int multiply_doubles(a, b, tf_sums_fn *store, const void *context) except -1:
-    """Give the sums of a @ b to `store`."""
+    """Give the sums of a @ b, each float32 or float64, to `store`."""
     cdef npy_intp m, n = b.shape[1], k
     cdef tf_matrix x, y
     cdef int failed
     m, k = a.shape
-    if not (a.dtype == b.dtype == np.float64) or len(b) != k:
-        raise ValueError("a and b must be float64 of shapes (m, k) and (k, n); got"
-                         f" {a.dtype} of {a.shape} and {b.dtype} of {b.shape}")
-    x = matrix_of(a[None], TF_FLOAT64)
-    y = matrix_of(b[None], TF_FLOAT64)
+    kinds = [real_kind(array) for array in (a, b)]
+    if min(kinds) < TF_FLOAT32 or len(b) != k:
+        raise ValueError("a and b must be float32 or float64 of shapes (m, k) and (k, n);"
+                         f" got {a.dtype} of {a.shape} and {b.dtype} of {b.shape}")
+    x = matrix_of(a[None], kinds[0])
+    y = matrix_of(b[None], kinds[1])
     with nogil:
         failed = tf_float64_matmul(x, y, m, n, k, store, context)
     if failed:
@@ -143,23 +145,33 @@ def exact_sums(x, out, int rounding):
         raise_failure()
 
 
-def exact_load(x, out=None):
-    """Return the rows of a matrix of float32 or float64 as float64, and their facts.
+def exact_load(x):
+    """Return the rows of a matrix of float32 or float64, as contiguous float64."""
+    cdef tf_exact_matrix given = matrix_of_numbers(x)
+    rows = np.empty(np.shape(x))
+    cdef double *values = doubles_of(rows, np.shape(x))
+    cdef int failed
+    with nogil:
+        failed = tf_exact_load(given, values, NULL)
+    if failed:
+        raise_failure()
+    return rows
 
-    The rows are written to `out`, or to a new array.
-    The facts are an array of structures with an element for each row: see `struct
+
+def exact_facts(x):
+    """Return the facts of the rows of a matrix of float32 or float64.
+
+    They are an array of structures with an element for each row: see `struct
     tf_row_facts`."""
     cdef tf_exact_matrix given = matrix_of_numbers(x)
-    rows = np.empty(np.shape(x)) if out is None else out
     found = np.empty(given.m, _FACTS)
-    cdef double *values = doubles_of(rows, np.shape(x))
     cdef tf_row_facts *facts = <tf_row_facts *>cnp.PyArray_DATA(<cnp.ndarray>found)
     cdef int failed
     with nogil:
-        failed = tf_exact_load(given, values, facts)
+        failed = tf_exact_load(given, NULL, facts)
     if failed:
         raise_failure()
-    return rows, found
+    return found
 
 
 _FACTS = np.dtype([("norm", "f8"), ("unit", "f8"), ("largest", "f8"), ("special", "i4")],

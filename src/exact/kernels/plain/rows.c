@@ -39,6 +39,11 @@ struct lanes {
     longs lowest, largest; /* bits of numbers, which have the order of the numbers */
 };
 
+TF_INLINE struct lanes no_numbers(void)
+{
+    return (struct lanes){all_lanes(0), (longs)all_lanes((double)INFINITY), longs_of(0)};
+}
+
 TF_INLINE void add_numbers(struct lanes *lanes, doubles x)
 {
     const doubles magnitude = magnitude_of_doubles(x);
@@ -47,31 +52,122 @@ TF_INLINE void add_numbers(struct lanes *lanes, doubles x)
     lanes->largest = greater_longs(lanes->largest, (longs)magnitude);
 }
 
-struct tf_row_facts TF_PLAIN_NAME(tf_row_facts_of)(const double *x, size_t k)
+/* Returns the facts of a row, given the bits of its lowest and its largest number. */
+static struct tf_row_facts facts_of(double squares, int64_t lowest, int64_t largest, size_t k)
 {
-    const struct lanes none = {all_lanes(0), (longs)all_lanes((double)INFINITY), longs_of(0)};
-    struct lanes lanes[2] = {none, none};
+    struct tf_row_facts facts = {.norm = norm_of(squares, k)};
+    memcpy(&facts.unit, &lowest, sizeof lowest);
+    memcpy(&facts.largest, &largest, sizeof largest);
+    facts.special = !isfinite(facts.largest);
+    return facts;
+}
+
+/* Returns PLACES numbers that are `apart` bytes apart, of which `count` are read. Others
+ * are zero. */
+TF_INLINE doubles numbers_at(const char *items, ptrdiff_t apart, size_t count, int is_float)
+{
+    if (count == PLACES && apart == (ptrdiff_t)(is_float ? sizeof(float) : sizeof(double))) {
+        few_floats narrow;
+        doubles wide;
+        if (is_float) {
+            memcpy(&narrow, items, sizeof narrow);
+            return doubles_of(narrow);
+        }
+        memcpy(&wide, items, sizeof wide);
+        return wide;
+    }
+    double some[PLACES] = {0};
+    for (size_t i = 0; i < count; i++, items += apart) {
+        float narrow;
+        if (is_float) {
+            memcpy(&narrow, items, sizeof narrow);
+            some[i] = narrow;
+        } else {
+            memcpy(&some[i], items, sizeof some[i]);
+        }
+    }
+    return load_doubles(some);
+}
+
+/* Returns the facts of a row whose numbers adjoin. */
+TF_INLINE struct tf_row_facts facts_along(const char *items, size_t k, int is_float)
+{
+    const ptrdiff_t size = is_float ? sizeof(float) : sizeof(double);
+    struct lanes lanes[2] = {no_numbers(), no_numbers()};
     size_t i = 0;
     for (; i + 2 * PLACES <= k; i += 2 * PLACES) {
         UNROLLED for (int v = 0; v < 2; v++) {
-            add_numbers(&lanes[v], load_doubles(x + i + v * PLACES));
+            const char *from = items + (ptrdiff_t)(i + (size_t)v * PLACES) * size;
+            add_numbers(&lanes[v], numbers_at(from, size, PLACES, is_float));
         }
     }
     for (; i < k; i += PLACES) {
-        double few[PLACES] = {0};
-        memcpy(few, x + i, (k - i < PLACES ? k - i : PLACES) * sizeof *few);
-        add_numbers(&lanes[0], load_doubles(few));
+        const size_t count = k - i < PLACES ? k - i : PLACES;
+        add_numbers(&lanes[0],
+                    numbers_at(items + (ptrdiff_t)i * size, size, count, is_float));
     }
-    const doubles lowest = (doubles)lesser_longs(lanes[0].lowest, lanes[1].lowest);
-    const doubles largest = (doubles)greater_longs(lanes[0].largest, lanes[1].largest);
-    struct tf_row_facts facts = {0, (double)INFINITY, 0, 0};
-    for (int lane = 0; lane < PLACES; lane++) {
-        facts.special |= !isfinite(largest[lane]);
-        facts.largest = largest[lane] > facts.largest ? largest[lane] : facts.largest;
-        facts.unit = lowest[lane] < facts.unit ? lowest[lane] : facts.unit;
+    const longs lowest = lesser_longs(lanes[0].lowest, lanes[1].lowest);
+    const longs largest = greater_longs(lanes[0].largest, lanes[1].largest);
+    int64_t least = lowest[0], most = largest[0];
+    for (int lane = 1; lane < PLACES; lane++) {
+        least = lowest[lane] < least ? lowest[lane] : least;
+        most = largest[lane] > most ? largest[lane] : most;
     }
-    facts.norm = norm_of(sum_of(lanes[0].squares + lanes[1].squares), k);
-    return facts;
+    return facts_of(sum_of(lanes[0].squares + lanes[1].squares), least, most, k);
+}
+
+/* Writes the facts of up to 2 PLACES rows, each of which has a lane. */
+TF_INLINE void facts_across(const char *items, ptrdiff_t step, ptrdiff_t along, size_t rows,
+                            size_t k, struct tf_row_facts *facts, int is_float)
+{
+    const size_t counts[2] = {rows < PLACES ? rows : PLACES, rows < PLACES ? 0 : rows - PLACES};
+    struct lanes lanes[2] = {no_numbers(), no_numbers()};
+    for (size_t i = 0; i < k; i++, items += along) {
+        UNROLLED for (int v = 0; v < 2; v++) {
+            add_numbers(&lanes[v],
+                        numbers_at(items + v * PLACES * step, step, counts[v], is_float));
+        }
+    }
+    for (size_t row = 0; row < rows; row++) {
+        const struct lanes *own = &lanes[row / PLACES];
+        const size_t lane = row % PLACES;
+        facts[row] =
+            facts_of(own->squares[lane], own->lowest[lane], own->largest[lane], k);
+    }
+}
+
+/* `is_float` is a constant in each inlined copy. */
+TF_INLINE void facts_of_rows(const char *items, ptrdiff_t step, ptrdiff_t along, size_t rows,
+                             size_t k, struct tf_row_facts *facts, int is_float)
+{
+    const ptrdiff_t size = is_float ? sizeof(float) : sizeof(double);
+    if (along == size) {
+        for (size_t i = 0; i < rows; i++) {
+            facts[i] = facts_along(items + (ptrdiff_t)i * step, k, is_float);
+        }
+        return;
+    }
+    size_t i = 0;
+    for (; i + 2 * PLACES <= rows && step == size; i += 2 * PLACES) { /* constants */
+        facts_across(items + (ptrdiff_t)i * size, size, along, 2 * PLACES, k, facts + i,
+                     is_float);
+    }
+    for (; i < rows; i += 2 * PLACES) {
+        const size_t count = rows - i < 2 * PLACES ? rows - i : 2 * PLACES;
+        facts_across(items + (ptrdiff_t)i * step, step, along, count, k, facts + i,
+                     is_float);
+    }
+}
+
+void TF_PLAIN_NAME(tf_facts_of_rows)(const char *items, ptrdiff_t step, ptrdiff_t along,
+                                     size_t rows, size_t k, struct tf_row_facts *facts,
+                                     int is_float)
+{
+    if (is_float) {
+        facts_of_rows(items, step, along, rows, k, facts, 1);
+    } else {
+        facts_of_rows(items, step, along, rows, k, facts, 0);
+    }
 }
 
 /* -- conversion ---------------------------------------------------------------------- */

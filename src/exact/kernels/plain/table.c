@@ -3,7 +3,7 @@
 
 const struct tf_exact_kernels TF_PLAIN_NAME(tf_exact_kernels) = {
     .load = TF_PLAIN_NAME(tf_load_rows),
-    .facts = TF_PLAIN_NAME(tf_row_facts_of),
+    .facts = TF_PLAIN_NAME(tf_facts_of_rows),
     .slice = TF_PLAIN_NAME(tf_slice_row),
     .dot = TF_PLAIN_NAME(tf_compensated_dot),
     .sum = TF_PLAIN_NAME(tf_compensated_sum),

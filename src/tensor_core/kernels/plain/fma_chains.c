@@ -83,39 +83,63 @@ static void chains(const double *a, const double *b, size_t depth, size_t rows, 
     }
 }
 
-/* Packs lines along k into panels of `width` lines, k after k, with zeros for missing
- * lines. Elements need no alignment. `width` is a constant in each inlined copy. */
-TF_INLINE void pack(const char *lines, ptrdiff_t stride, ptrdiff_t along, size_t count,
-                    size_t depth, double *out, size_t width)
+TF_INLINE double number_at(const char *item, int is_float)
 {
+    float narrow;
+    double wide;
+    if (is_float) {
+        memcpy(&narrow, item, sizeof narrow);
+        return narrow;
+    }
+    memcpy(&wide, item, sizeof wide);
+    return wide;
+}
+
+/* Packs lines along k into panels of `width` lines, k after k, with zeros for missing
+ * lines. Elements need no alignment. The last two arguments are constants in each inlined
+ * copy. */
+TF_INLINE void pack(const char *lines, ptrdiff_t stride, ptrdiff_t along, size_t count,
+                    size_t depth, double *out, size_t width, int is_float)
+{
+    const ptrdiff_t size = is_float ? sizeof(float) : sizeof(double);
     for (size_t line = 0; line < count; line += width) {
         const char *from = lines + (ptrdiff_t)line * stride;
         const size_t here = count - line < width ? count - line : width;
         for (size_t k = 0; k < depth; k++, from += along, out += width) {
+            if (here == width && stride == size) { /* both are constants */
+                for (size_t i = 0; i < width; i++) {
+                    out[i] = number_at(from + (ptrdiff_t)i * size, is_float);
+                }
+                continue;
+            }
             if (here < width) {
                 memset(out, 0, width * sizeof *out);
             }
-            if (here == width && stride == sizeof *out) {
-                memcpy(out, from, width * sizeof *out);
-                continue;
-            }
             for (size_t i = 0; i < here; i++) {
-                memcpy(out + i, from + (ptrdiff_t)i * stride, sizeof *out);
+                out[i] = number_at(from + (ptrdiff_t)i * stride, is_float);
             }
         }
     }
 }
 
 static void pack_rows(const char *lines, ptrdiff_t stride, ptrdiff_t along, size_t count,
-                      size_t depth, double *out)
+                      size_t depth, double *out, int is_float)
 {
-    pack(lines, stride, along, count, depth, out, ROWS);
+    if (is_float) {
+        pack(lines, stride, along, count, depth, out, ROWS, 1);
+    } else {
+        pack(lines, stride, along, count, depth, out, ROWS, 0);
+    }
 }
 
 static void pack_columns(const char *lines, ptrdiff_t stride, ptrdiff_t along,
-                         size_t count, size_t depth, double *out)
+                         size_t count, size_t depth, double *out, int is_float)
 {
-    pack(lines, stride, along, count, depth, out, COLUMNS);
+    if (is_float) {
+        pack(lines, stride, along, count, depth, out, COLUMNS, 1);
+    } else {
+        pack(lines, stride, along, count, depth, out, COLUMNS, 0);
+    }
 }
 
 const struct tf_fma_kernels TF_PLAIN_NAME(tf_fma_kernels) = {
