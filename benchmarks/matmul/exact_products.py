@@ -7,20 +7,21 @@ Each case is a ratio: the time of `td.matmul(a, b, precision="exact")` over that
 NumPy's product of the same matrices in float32 (SGEMM), or in float64 (DGEMM) for
 float64 operands. `td.exact_sum` is compared with `np.sum`. Times are minima of repeats
 in turns, and the worst of all runs counts. They are times of the CPU with one thread,
-and of the clock with more. The last column counts the float64 products, and the results
-of later stages: see tf32dtype/_exact/stages.py.
+and of the clock with more. Then a column has the time with one thread over that with
+all, the best of all runs, for which threadpoolctl is needed. The last column counts the
+float64 products, and the results of later stages: see tf32dtype/_exact/stages.py.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
 import re
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -96,7 +97,7 @@ def cases() -> Iterator[Case]:
                 (a, b),
                 dtype=np.float32,
             )
-    for n in (256, 512, 1024):
+    for n in (256, 512, 1024, 2048):
         yield product("float64 N(0, 1)", *normal(rng, n), 15)
         yield product("float32 canceling 2^-12", *canceling(rng, n), 40)
     yield product(
@@ -117,15 +118,27 @@ def cases() -> Iterator[Case]:
         )
 
 
-def least_times(case: Case, clock: Callable[[], float]) -> tuple[float, float]:
-    """Return the smallest seconds of NumPy's call and of ours; they take turns."""
-    found = [np.inf, np.inf]
+def least_times(case: Case, threads: int) -> tuple[float, float, float]:
+    """Return the smallest seconds of NumPy's call and of ours; they take turns.
+
+    The last of three is that of our call with one thread.
+    """
+    clock = time.thread_time if threads == 1 else time.perf_counter
+    found = [np.inf, np.inf, np.inf]
     for _ in range(case.repeats):
-        for i, call in enumerate((case.numpy, case.ours)):
-            start = clock()
-            call()
-            found[i] = min(found[i], clock() - start)
-    return found[0], found[1]
+        for i, call in enumerate((case.numpy, case.ours, case.ours)[: 1 + threads]):
+            with one_thread() if i == 2 else nullcontext():
+                start = clock()
+                call()
+                found[i] = min(found[i], clock() - start)
+    return found[0], found[1], found[2] if threads > 1 else found[1]
+
+
+def one_thread() -> AbstractContextManager[Any]:
+    from threadpoolctl import threadpool_limits
+
+    limits: AbstractContextManager[Any] = threadpool_limits(1)
+    return limits
 
 
 class Stages:
@@ -174,21 +187,21 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1, help="threads of both sides")
     parser.add_argument("--json", help="write the ratios here")
     options = parser.parse_args()
-    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-        os.environ[name] = str(options.threads)
-    restart_as_usual()
-    if options.threads == 1:
+    threads = options.threads
+    restart_as_usual(OMP_NUM_THREADS=str(threads), OPENBLAS_NUM_THREADS=str(threads))
+    if threads == 1:
         pin()
-    clock = time.thread_time if options.threads == 1 else time.perf_counter
     rows = []
-    print(f"{'':34}{'NumPy':>11}{'exact':>11}{'ratio':>8}{'limit':>7}")
+    last = f"{'threads':>8}" if threads > 1 else ""
+    print(f"{'':34}{'NumPy':>11}{'exact':>11}{'ratio':>8}{'limit':>7}{last}")
     with np.errstate(all="ignore"):
         for case in cases():
             if not re.search(options.only, case.name):
                 continue
             stages = Stages().of(case.ours)
-            runs = [least_times(case, clock) for _ in range(options.runs)]
-            plain, ours = max(runs, key=lambda run: run[1] / run[0])
+            runs = [least_times(case, threads) for _ in range(options.runs)]
+            plain, ours, _ = max(runs, key=lambda run: run[1] / run[0])
+            faster = max(alone / every for _, every, alone in runs)
             row = {
                 "case": case.name,
                 "numpy_ms": 1e3 * plain,
@@ -198,15 +211,18 @@ def main() -> None:
             }
             if np.isfinite(case.limit):
                 row["limit"] = case.limit
+            if threads > 1:
+                row["one_thread_over_all"] = faster
             rows.append(row)
             limit = f"{case.limit:7.1f}" if "limit" in row else " " * 7
+            share = f"{faster:8.2f}" if threads > 1 else ""
             print(
                 f"{case.name:34}{1e3 * plain:8.2f} ms{1e3 * ours:8.2f} ms"
-                f"{ours / plain:8.2f}{limit}  {stages}",
+                f"{ours / plain:8.2f}{limit}{share}  {stages}",
                 flush=True,
             )
     if options.json:
-        report = {"machine": machine(), "threads": options.threads, "cases": rows}
+        report = {"machine": machine(), "threads": threads, "cases": rows}
         Path(options.json).write_text(json.dumps(report, indent=1) + "\n")
 
 

@@ -31,9 +31,13 @@ def usual_environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name not in CHOICES}
 
 
-def restart_as_usual() -> None:
-    """Restart this program if its environment chooses kernels for OpenBLAS."""
-    environment = usual_environment()
+def restart_as_usual(**variables: str) -> None:
+    """Restart this program if its environment chooses kernels for OpenBLAS.
+
+    It restarts, too, if these variables have other values: libraries read the number of
+    threads when they are loaded.
+    """
+    environment = usual_environment() | variables
     if environment != dict(os.environ):
         os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], environment)
 
