@@ -2,6 +2,7 @@
 
 from tf32dtype._core.formats.formats cimport *
 from tf32dtype._core.exact.exact cimport *
+from tf32dtype._core.matmul.matmul cimport *
 from tf32dtype._core.programs.blas.blas cimport *
 from tf32dtype._core.tensor_core.tensor_core cimport *
 
