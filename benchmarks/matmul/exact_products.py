@@ -127,6 +127,8 @@ def least_times(case: Case, threads: int) -> tuple[float, float, float]:
     found = [np.inf, np.inf, np.inf]
     for _ in range(case.repeats):
         for i, call in enumerate((case.numpy, case.ours, case.ours)[: 1 + threads]):
+            if threads > 1:  # the threads of the call before spin for a while
+                time.sleep(0.05)
             with one_thread() if i == 2 else nullcontext():
                 start = clock()
                 call()
