@@ -36,7 +36,8 @@ static inline struct tf_integer tf_integer_of(uint64_t bits)
 
 static inline int tf_is_finite_double(uint64_t bits) { return (bits >> 52 & 0x7FF) != 0x7FF; }
 
-/* What a product adds to five digits from `digit` on, or subtracts if `negative`. */
+/* A product adds these amounts to five digits from `digit` on, or subtracts them if
+ * `negative`. */
 struct tf_product_digits {
     int digit, negative;
     uint64_t amounts[5];

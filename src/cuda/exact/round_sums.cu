@@ -317,7 +317,7 @@ struct source {
 };
 static_assert(sizeof(source) == 648, "as in tf32dtype/cuda/_matmul/exact.py");
 
-/* Bounds the norm of what was cut off of a row of k numbers. */
+/* Returns at least the norm of the parts that truncation removed from a row of k numbers. */
 inline double cut_norm(const integer_row &x, int exponent, int64_t k)
 {
     return x.is_cut ? scaled(sqrt((double)k) * (1 + 0x1p-40), -x.scale - exponent) : 0;

@@ -69,8 +69,8 @@ def rounding_kernel(dtype: np.dtype[Any], of_integers: bool = False) -> Kernel:
 def moduli_for(k: int, dtype: np.dtype[Any]) -> int:
     """Return the number of moduli that decide most results of float32 or float64.
 
-    What is cut off of normal operands then leaves at most about 1 result in 1,000
-    undecided. For float64 and k above 1,000, all 20 moduli are needed.
+    At most about 1 result in 1,000 is then undecided if operands are normal. For
+    float64 and k above 1,000, all 20 moduli are needed.
     """
     size = max(k - 1, 1).bit_length()
     bits = np.finfo(dtype).nmant + 10 + size / 2
@@ -114,7 +114,7 @@ class _Rows(NamedTuple):
 
 
 def _plan_rows(x: Matrices, start: int) -> tuple[_Rows, int]:
-    """Plan to read (s, lines, k); return also where the allocation goes on."""
+    """Plan to read (s, lines, k) from `start` of an allocation on; return the end."""
     _, lines, k = x.shape
     count = x.distinct
     if count > MOST or max(lines, k) > LARGEST:
