@@ -50,6 +50,11 @@ def rows(sizes: Sizes) -> list[Row]:
         cases = partial(products.emulated, sizes.emulated, precision)
         return Row(precision, "of SGEMM", minimum, target, cases)
 
+    def by_integers(name: str, precision: str, minimum: float, target: float) -> Row:
+        cases = partial(products.by_integers, sizes.emulated, precision, name)
+        return Row(name, "of SGEMM", minimum, target, cases)
+
+    exact = partial(products.emulated, sizes.emulated, "exact", "performant")
     native = partial(products.native, sizes.native, (*FLOATS, "float8_e4m3fn"))
     return [
         against_copy("casts", streams.casts),
@@ -62,6 +67,9 @@ def rows(sizes: Sizes) -> list[Row]:
         emulated("bf16x6", 1.8, 2.5),
         emulated("bf16x3", 3, 4.5),
         emulated("tf32x3", 1.5, 2.2),
+        Row("exact", "of SGEMM", 0.5, 0.9, exact),
+        by_integers("exact-int8", "exact", 0.9, 1.8),
+        by_integers("crt7", "crt7", 1.2, 2.5),
         Row(
             "blocks", "of a copy", 0.25, 0.4,
             partial(streams.block_casts, sizes.elements),

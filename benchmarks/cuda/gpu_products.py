@@ -83,10 +83,21 @@ def block_products(sizes: tuple[int, ...]) -> Iterator[Case]:
         yield Case(case, "N(0,1)", {"ours": ours, "reference": plain})
 
 
-def emulated(sizes: tuple[int, ...], precision: str) -> Iterator[Case]:
-    """Yield float32 products in a lower precision against cuBLAS SGEMM."""
+def emulated(
+    sizes: tuple[int, ...], precision: str, strategy: str = "eager", row: str = ""
+) -> Iterator[Case]:
+    """Yield float32 products in a precision against cuBLAS SGEMM."""
     for n in sizes:
-        yield Case(f"{precision} {n}", "N(0,1)", products((n, n, n), precision))
+        functions = products((n, n, n), precision, strategy)
+        yield Case(f"{row or precision} {n}", "N(0,1)", functions)
+
+
+def by_integers(sizes: tuple[int, ...], precision: str, row: str) -> Iterator[Case]:
+    """Yield products by int8 units, which Hopper's kernel needs."""
+    from tf32dtype.cuda._matmul import wgmma
+
+    if wgmma.is_here():
+        yield from emulated(sizes, precision, row=row)
 
 
 def products(

@@ -278,6 +278,26 @@ def emulation() -> None:
 
 
 @check(90)
+def exact() -> None:
+    """float32, float64: the float64 product of cuBLAS, or the test of rounding. eager,
+    crt10: the products of residues by wgmma, or their reconstruction."""
+    n = sized(1000, 40)
+    for dtype in (np.float32, np.float64):
+        a, b = pair(n, np.float32)
+        a, b = a.astype(dtype), (b * np.exp2(np.arange(n) % 9)).astype(dtype)
+        a[:, : n // 2] = -a[:, n - n // 2 :]  # half of the terms nearly cancel
+        x, y = map(backend.current().put, (a, b))
+        want = td.matmul(a, b, precision="exact")
+        name = np.dtype(dtype).name
+        equal(tfc.matmul(x, y, precision="exact"), want, name)
+        if by_wgmma.is_here():
+            eager = tfc.matmul(x, y, precision="exact", strategy="eager")
+            equal(eager, want, f"{name}, eager")
+            want = td.matmul(a, b, precision="crt10")
+            equal(tfc.matmul(x, y, precision="crt10"), want, f"{name}, crt10")
+
+
+@check(90)
 def block_formats() -> None:
     """Quantization, or products of blocks."""
     x, y = pair(sized(512, 64), np.float32)

@@ -77,7 +77,8 @@ def test_everything_runs(gpu, fp8, tmp_path, capsys):
     assert counts == {
         "casts": 8, "ufuncs": 24, "reductions": 18, "native products": 4,
         "own kernel, wgmma": 2, "own kernel, mma.sync": 2, "bf16x9": 1, "bf16x6": 1,
-        "bf16x3": 1, "tf32x3": 1, "blocks": 4, "TCFP-16": 1, "chain": 3,
+        "bf16x3": 1, "tf32x3": 1, "exact": 1, "exact-int8": 1, "crt7": 1,
+        "blocks": 4, "TCFP-16": 1, "chain": 3,
         "A100 emulated": 2, "H100 emulated": 2,
     }  # fmt: skip
     assert {m["ratio"] for m in rows["casts"]["measured"]} == {2}

@@ -10,8 +10,8 @@ from tests.support.cuda import tfc  # noqa: F401
 from tests.support.paths import ROOT
 
 CHECKS = """machine cast_add chain_small chain_large mma_bf16 mma_f16 mma_ragged
-    mma_tf32 mma_e4m3 mma_e4m3_e5m2 every_tile cublas emulation block_formats dlpack
-    streams wgmma speed""".split()
+    mma_tf32 mma_e4m3 mma_e4m3_e5m2 every_tile cublas emulation exact block_formats
+    dlpack streams wgmma speed""".split()
 
 
 def test_each_check_has_a_process(monkeypatch, capsys):
@@ -27,9 +27,9 @@ def test_each_check_has_a_process(monkeypatch, capsys):
     assert smoke.main([]) == 1
     assert [command[-2:] for command in started] == [["--here", x] for x in CHECKS]
     said = capsys.readouterr().out
-    assert said.endswith("17 of 18 checks hold\n")
+    assert said.endswith("18 of 19 checks hold\n")
     assert "FAIL cast_add" in said
-    assert "this means: Compiling, loading or starting kernels." in said
+    assert "this means: Compiling, loading or starting kernels fails." in said
 
 
 def test_documents_count_them():

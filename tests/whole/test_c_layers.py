@@ -37,6 +37,7 @@ LAYERS = {
     "cuda/formats": 5,
     "cuda/ufuncs": 6,
     "cuda/matmul": 6,
+    "cuda/exact": 7,
     "cuda/tensor_core": 7,
     "cuda/blocks": 7,
 }

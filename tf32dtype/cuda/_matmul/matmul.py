@@ -84,19 +84,21 @@ def matmul(
         are kernels whose bits mode "model" predicts. The default is cuBLAS.
     precision : str, optional
         How to multiply float32 operands, as in `tf32dtype.matmul`. They are rounded or
-        split, and multiplied on this GPU's tensor cores. The default is the precision
-        of the enclosing `tf32dtype.matmul_precision` scope, or CuPy's own product
-        outside any scope.
+        split, and multiplied on this GPU's tensor cores. "exact" rounds the exact sums
+        once, for operands of any floating-point dtype. "crt2" to "crt20" multiply
+        integers on units of compute capability 9.0, for float32 and float64. The
+        default is the precision of the enclosing `tf32dtype.matmul_precision` scope, or
+        CuPy's own product outside any scope.
     strategy : {"performant", "eager"}
-        When to use a precision that emulates float32: "performant" (default) if it is
-        known to be faster on this device, "eager" always.
+        When to emulate products of float32, or of float64 for "exact": "performant"
+        (default) if this is known to be faster on this device, "eager" always.
     dtype : dtype, optional
         Dtype to which the float32 sums are rounded once, ties to even. float32 sums are
         not rounded. In mode "model", float16 is the dtype of the accumulators.
     out : cupy.ndarray, optional
         An array of the result's shape to write into. It may overlap the operands.
     rounding, scale, special_values
-        Options of the precision, as in `tf32dtype.matmul_precision`.
+        Options of the precision, as in `tf32dtype.matmul`.
 
     Returns
     -------

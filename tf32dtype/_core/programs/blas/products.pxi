@@ -1,5 +1,6 @@
 # Products of BLAS calls that Python code computes: those of the precision "exact".
 
+from tf32dtype._core.formats.formats cimport *
 from tf32dtype._core.matmul.matmul cimport *
 from tf32dtype._core.programs.blas.blas cimport *
 from tf32dtype._core.programs.programs cimport *
