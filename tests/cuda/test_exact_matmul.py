@@ -180,6 +180,7 @@ def test_scopes(backend):
         assert_same(x @ y, a.astype(td.tf32) @ b.astype(td.tf32))  # of a format
         wanted = td.matmul(a, b, precision="exact")
         assert_same(tfc.matmul(on_gpu(a), on_gpu(b)), wanted)
+        assert_same(tfc.asarray(a, np.float32) @ tfc.asarray(b, np.float32), wanted)
         narrow = a.astype(td.tf32).astype("f4"), b.astype(td.tf32).astype("f4")
         wanted = td.matmul(*narrow, precision="exact")
         assert_same(tfc.matmul(*wide), wanted)
