@@ -186,6 +186,64 @@ def test_out_may_overlap() -> None:
     assert (a == wanted).all()
 
 
+@pytest.mark.parametrize("out_dtype", ["float32", "bfloat16", "float64"])
+def test_results_are_rounded_to_the_dtype_of_out(out_dtype: str) -> None:
+    rng = np.random.default_rng(19)
+    target = dtype_of(out_dtype)
+    given = "float32" if out_dtype == "float64" else "float64"
+    a, b = (rng.standard_normal(shape).astype(given) for shape in ((7, 40), (40, 6)))
+    for rounding in ROUNDINGS:
+        wanted = check(a, b, rounding, out_dtype)
+        out = np.empty(wanted.shape, target)
+        assert td.matmul(a, b, precision="exact", rounding=rounding, out=out) is out
+        assert (items(out) == items(wanted)).all()
+        td.einsum("ij,jk", a, b, precision="exact", rounding=rounding, out=out)
+        assert (items(out) == items(wanted)).all()
+        sums = np.empty(7, target)
+        td.exact_sum(a, 1, rounding=rounding, out=sums)
+        wanted = td.exact_sum(a, 1, rounding=rounding, dtype=target)
+        assert (items(sums) == items(wanted)).all()
+    with pytest.raises(TypeError, match="out must have a dtype that complex128"):
+        td.matmul(a + 0j, b + 0j, precision="exact", out=np.empty((7, 6)))
+    with pytest.raises(TypeError, match="out must have a dtype that"):
+        td.matmul(a, b, precision="exact", out=np.empty((7, 6), np.int64))
+
+
+def test_directed_roundings_of_several_steps_are_refused() -> None:
+    x = np.ones((2, 2), np.float32)
+    directed: Any
+    for directed in ("toward_zero", "toward_positive", "toward_negative"):
+        td.einsum("ij,jk", x, x, precision="exact", rounding=directed)
+        td.einsum("ij->", x, precision="exact", rounding=directed)
+        for subscripts, count in (("ij,jk,kl", 3), ("ij,kj->k", 2), ("i,j->", 2)):
+            operands = [x[0]] * 2 if subscripts[1] == "," else [x] * count
+            with pytest.raises(ValueError, match="steps, each of which rounds"):
+                td.einsum(subscripts, *operands, precision="exact", rounding=directed)
+
+
+def test_advice_fits_the_operands() -> None:
+    wide = np.ones((2, 2), np.clongdouble)
+    with pytest.raises(TypeError, match=r"complex256. Use x\.real and x\.imag$"):
+        td.matmul(wide, wide, precision="exact")
+    with pytest.raises(TypeError, match=r"got <U1$"):
+        td.matmul([["a"]], [["b"]], precision="exact")
+    with pytest.raises(TypeError, match=r"int64. Cast it, x\.astype\(np\.float64\)$"):
+        td.matmul([[1]], [[1]], precision="crt7")
+    x = np.ones((2, 2))
+    direction: Any = "toward_positive"
+    with pytest.raises(ValueError, match="rounding must be given with precision"):
+        td.matmul(x, x, rounding=direction)
+    with pytest.raises(ValueError, match="must not be an emulated one with bound"):
+        td.matmul(x, x, precision="crt7", bound=True)
+    with pytest.raises(TypeError, match="bound must be True or False"):
+        td.matmul(x, x, bound="yes")  # type: ignore[call-overload]
+    with pytest.raises(ValueError, match="out must have the shape of the sums"):
+        td.exact_sum(x, 0, out=np.zeros(3))
+    axis: Any = 1.0
+    with pytest.raises(TypeError, match="cannot be interpreted as an integer"):
+        td.exact_sum(x, axis)
+
+
 def test_floating_point_errors() -> None:
     big = np.array([[3e38, 3e38]], np.float32)
     with pytest.warns(RuntimeWarning, match="overflow encountered in matmul"):

@@ -69,22 +69,24 @@ def unwrapped(out: Any) -> Any:
     return out[0] if isinstance(out, tuple) and len(out) == 1 else out
 
 
-def as_out(out: Any, shape: Shape) -> NDArray[Any]:
-    """Return the array that a product of this shape is written to."""
+def as_out(out: Any, shape: Shape, result: str = "the matrix product") -> NDArray[Any]:
+    """Return the array that a result of this shape is written to."""
     target = unwrapped(out)
     if not isinstance(target, np.ndarray):
         raise TypeError(f"out must be an array; got {brief(target)}")
-    check_shape(target.shape, shape)
+    check_shape(target.shape, shape, result=result)
     if not target.flags.writeable:
         raise ValueError("out must be writable; got a read-only array")
     return target
 
 
-def check_shape(found: Shape, shape: Shape, name: str = "out") -> None:
-    """Refuse another shape than the product's."""
+def check_shape(
+    found: Shape, shape: Shape, name: str = "out", result: str = "the matrix product"
+) -> None:
+    """Refuse another shape than the result's."""
     if found != shape:
         raise ValueError(
-            f"{name} must have the shape of the matrix product, {shape}; got {found}"
+            f"{name} must have the shape of {result}, {shape}; got {found}"
         )
 
 

@@ -177,6 +177,13 @@ def did_you_mean(value: object, choices: Iterable[object], module: str = "") -> 
     return f"Did you mean {joined([module + names[x] for x in near])}?" if near else ""
 
 
+def cast_advice(dtype: Any, to: str, name: str = "x") -> str:
+    """Return the sentence that tells how an array of a dtype is cast, or ""."""
+    if dtype.kind == "c":
+        return f". Use {name}.real and {name}.imag"
+    return f". Cast it, {name}.astype(np.{to})" if dtype.kind in "biuf" else ""
+
+
 def joined(words: Sequence[str]) -> str:
     """Return words with commas, and "or" before the last: "a, b or c"."""
     return " or ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from .. import _core
+from .._base.arguments import checked_flag
 from .._base.caller import reports_errors
 from .._base.matrices import unwrapped
 from .._base.options import refuse_unknown, shows
@@ -126,12 +127,12 @@ def matmul(
         float64, complex numbers and the formats of this package.
     precision : str or None
         As in `matmul_precision`. None: the precision of the enclosing scope; without a
-        scope, the result is NumPy's own. "crt2" to "crt20" and "int8x2" to "int8x20"
-        emulate float32 and float64 products on INT8 units, see
+        scope, the result is NumPy's own. "crt2" to "crt20", also with "_fast", and
+        "int8x2" to "int8x20" emulate float32 and float64 products on INT8 units, see
         :doc:`/reference/emulated_precisions`.
     dtype : dtype, optional
         The dtype of the result. The float32 sums are rounded to it once, ties to even;
-        "exact" rounds the exact sums to it once.
+        "exact" rounds the exact sums to it once; its default is the dtype of `out`.
         Without a precision this also applies to operands of this package's formats. If
         NumPy computes the result, `dtype` has the meaning it has for `numpy.matmul`.
     out : ndarray, optional
@@ -146,8 +147,8 @@ def matmul(
     -------
     ndarray or scalar
         The result of shape (..., m, n), without the axis that a vector lacks. Its dtype
-        is `dtype`. The default is float32, or for "exact" the dtype that the operands
-        promote to. `out` is returned if given.
+        is `dtype`. The default is float32, or for "exact" and the emulated precisions
+        the dtype that the operands promote to. `out` is returned if given.
     ndarray of float64
         Only with `bound`: the largest distance between each element and the exact
         product, rounding of operands included. Inf means that a sum may overflow, NaN
@@ -160,9 +161,10 @@ def matmul(
         precision does not use. For a device that has no model for the precision. For
         `bound` with a keyword that changes the rounding of operands, or in a scope.
     TypeError
-        With a precision, if the operands do not promote to float32, or are of a format
-        of this package: their products have only one precision, ``a @ b``. If float32
-        cannot be cast to `dtype`, or `dtype` to that of `out`.
+        If the precision is not for the dtypes of the operands. Products of this
+        package's formats have only one precision other than "exact", ``a @ b``. If
+        float32 cannot be cast to `dtype`, or `dtype` to that of `out`. If `bound` is
+        not True or False.
     MemoryError
         If memory is short. Then `out` is unchanged.
 
@@ -199,7 +201,7 @@ def matmul(
     >>> bool((abs(c - a.astype(float) @ a.astype(float)) <= bound).all())
     True
     """
-    if not bound:
+    if not checked_flag(bound, "bound"):
         return product.matmul(
             a, b, precision=precision, dtype=dtype, out=out, **options
         )
@@ -218,7 +220,13 @@ def matmul(
 def _check(settings: Settings) -> None:
     """Refuse settings for which there is no bound."""
     usual = Settings(settings.precision)
-    rounds = whole_name(settings.precision) == EXACT
+    whole = whole_name(settings.precision)
+    rounds = whole == EXACT
+    if whole is not None and not rounds:
+        raise ValueError(
+            f"precision must not be an emulated one with bound=True; got {whole!r}."
+            " Compare its result with precision='exact'"
+        )
     for name in ProductOptions.__optional_keys__:
         value = getattr(settings, name)
         if value != getattr(usual, name) and not (rounds and name == "rounding"):

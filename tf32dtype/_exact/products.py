@@ -31,7 +31,7 @@ class ExactProducts(NamedTuple):
         self, a: Array, b: Array, dtype: np.dtype[Any] | None = None, out: Any = None
     ) -> Any:
         """Compute `tf32dtype.matmul` with ``precision="exact"``."""
-        target = Target.of(result_dtype(a.dtype, b.dtype, dtype), self.rounding)
+        target = Target.of(result_dtype(a.dtype, b.dtype, dtype, out), self.rounding)
         left, right, stack, shape = as_matrices(a, b)
         written = None if out is None else as_out(out, shape)
         if written is not None:

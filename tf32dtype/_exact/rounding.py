@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _core
-from .._base.wording import one_of
+from .._base.matrices import unwrapped
+from .._base.wording import cast_advice, one_of
 from .._formats.quantize import ROUNDINGS, quantize
 from .._formats.table import format_of_dtype
 
@@ -114,10 +115,17 @@ def as_numbers(x: NDArray[Any]) -> NDArray[Any]:
     return x.astype(number_dtype(x.dtype), copy=False)
 
 
+def dtype_into(out: Any, made: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the dtype to which results are rounded: that of `out` if it fits."""
+    dtype: np.dtype[Any] = getattr(unwrapped(out), "dtype", made)
+    is_fit = is_exactly_readable(dtype) and dtype.kind not in "biu"
+    return dtype if is_fit and (dtype.kind == "c") == (made.kind == "c") else made
+
+
 def result_dtype(
-    a: np.dtype[Any], b: np.dtype[Any], dtype: np.dtype[Any] | None
+    a: np.dtype[Any], b: np.dtype[Any], dtype: np.dtype[Any] | None, out: Any = None
 ) -> np.dtype[Any]:
-    """Return the dtype of a product: `dtype`, or else that of the operands.
+    """Return the dtype of a product: `dtype`, or that of `out`, or of the operands.
 
     Raises
     ------
@@ -129,15 +137,15 @@ def result_dtype(
         if not is_exactly_readable(x):
             raise TypeError(
                 "operands must be floating-point numbers of at most 64 bits with"
-                f" precision='exact'; got {x}. Cast them, x.astype(np.float64)"
+                f" precision='exact'; got {x}{cast_advice(x, 'float64')}"
             )
     common = np.result_type(a, b)
     if common.kind in "biu":
         raise TypeError(
             "operands must be floating-point numbers with precision='exact'; got"
-            f" {a} and {b}. Cast them, x.astype(np.float64)"
+            f" {a} and {b}{cast_advice(common, 'float64')}"
         )
-    chosen = common if dtype is None else dtype
+    chosen = dtype_into(out, common) if dtype is None else dtype
     if common.kind == "c" and chosen.kind != "c":
         raise TypeError(f"dtype must be complex for complex operands; got {chosen}")
     return chosen

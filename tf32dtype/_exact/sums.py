@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from typing import Any, overload
 
 import numpy as np
@@ -12,9 +13,16 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from .. import _core
 from .._base.caller import reports_errors
 from .._base.matrices import as_out, check_cast
+from .._base.wording import cast_advice
 from .._formats.table import find_dtype, own_array
 from .._formats.typed import Out
-from .rounding import ExactRounding, Target, as_numbers, is_exactly_readable
+from .rounding import (
+    ExactRounding,
+    Target,
+    as_numbers,
+    dtype_into,
+    is_exactly_readable,
+)
 
 Array = NDArray[Any]
 
@@ -62,7 +70,7 @@ def exact_sum(
         The axes to sum over. By default, all elements are summed.
     dtype : dtype, optional
         The dtype of the sums: float16, float32, float64, a complex dtype, or a format.
-        The default is the dtype of `x`.
+        The default is that of `out`, or else of `x`.
     out : ndarray, optional
         An array of the result's shape to write into. It may overlap `x`.
     keepdims : bool
@@ -109,18 +117,20 @@ def exact_sum(
     if not is_exactly_readable(array.dtype) or array.dtype.kind in "biu":
         raise TypeError(
             "x must hold floating-point numbers of at most 64 bits; got"
-            f" {array.dtype}. Cast it, x.astype(np.float64)"
+            f" {array.dtype}{cast_advice(array.dtype, 'float64')}"
         )
-    chosen = array.dtype if dtype is None else find_dtype(dtype)
+    chosen = dtype_into(out, array.dtype) if dtype is None else find_dtype(dtype)
     if array.dtype.kind == "c" and chosen.kind != "c":
         raise TypeError(f"dtype must be complex for complex numbers; got {chosen}")
     target = Target.of(chosen, rounding)
     every = range(array.ndim)
+    if axis is not None and not isinstance(axis, tuple):
+        axis = operator.index(axis)
     axes = tuple(every) if axis is None else normalize_axis_tuple(axis, array.ndim)
     kept = [i for i in every if i not in axes]
     shape = tuple(1 if i in axes else n for i, n in enumerate(array.shape))
     shape = shape if keepdims else tuple(array.shape[i] for i in kept)
-    written = None if out is None else as_out(out, shape)
+    written = None if out is None else as_out(out, shape, "the sums")
     if written is not None:
         check_cast(target.dtype, written.dtype)
     lengths = [math.prod(array.shape[i] for i in some) for some in (kept, axes)]

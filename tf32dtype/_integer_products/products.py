@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from .. import _core
 from .._base.matrices import as_matrices, as_out, check_cast, unwrapped
+from .._base.wording import cast_advice
 from .._exact.stages import multiply_rows, rounds_as_usual
 from .._formats.quantize import ROUNDINGS
 from .schemes import Scheme
@@ -48,7 +49,7 @@ def result_dtypes(
         if x not in (np.float32, np.float64):
             raise TypeError(
                 f"operands must be float32 or float64 with precision={scheme.name!r};"
-                f" got {x}. Cast them, x.astype(np.float32)"
+                f" got {x}{cast_advice(x, 'float64' if x.kind in 'iu' else 'float32')}"
             )
     common = np.result_type(a, b)
     chosen = common if dtype is None else dtype

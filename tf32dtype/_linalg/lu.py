@@ -91,7 +91,8 @@ def lu(
     with partial pivoting, solves a triangular system for the rows to its right, and
     subtracts a product from the rest. Only this product runs in the precision. Panels
     and triangular systems are computed in float32, or in the dtype of `a` if
-    `precision` is None or "exact". A matrix of at most `block` rows has no products.
+    `precision` is None, "exact" or an emulated precision. A matrix of at most `block`
+    rows has no products.
 
     Columns are scaled by powers of two during the computation, which changes no pivot,
     so that the updates do not overflow in a narrow format. If a column has no pivot but

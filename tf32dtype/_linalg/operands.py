@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._base.matrices import Shape, stack_of
+from .._base.wording import cast_advice
 from .._formats.table import format_of_dtype, own_array
 
 Array = NDArray[Any]
@@ -31,8 +32,8 @@ def as_floats(x: ArrayLike, name: str) -> Array:
     if dtype.kind in "biu":
         return array.astype(np.float64)
     raise TypeError(
-        f"{name} must hold real numbers of at most 64 bits; got {dtype}. Cast it,"
-        f" {name}.astype(np.float64)"
+        f"{name} must hold real numbers of at most 64 bits;"
+        f" got {dtype}{cast_advice(dtype, 'float64', name)}"
     )
 
 

@@ -187,7 +187,8 @@ def solve(
         x, errors, iterations = refine(system, correct, dtype, limit, most)
     converged = errors.normwise <= limit
     if not converged.all():
-        warn(_advice(errors.normwise, converged, limit, refinement, precision))
+        remedies = _remedies(matrices.dtype, products.dtype, refinement)
+        warn(_advice(errors.normwise, converged, limit, remedies))
     if is_vector:
         x, iterations, converged = (
             x[..., 0],
@@ -240,19 +241,24 @@ def _check_factors(factors: Factors, precision: str | None) -> None:
         )
 
 
-def _advice(
-    errors: Array,
-    converged: Array,
-    limit: float,
-    refinement: Refinement,
-    precision: PrecisionName | None,
-) -> str:
+def _advice(errors: Array, converged: Array, limit: float, remedies: list[str]) -> str:
     """Return the warning that columns did not converge."""
     worst = float(errors.max())
-    gmres = "refinement='gmres' or " if refinement == "classical" else ""
+    use = f"Use {' or '.join(remedies)}" if remedies else "a is singular or overflows"
     return (
         f"solve did not converge for {np.count_nonzero(~converged)} of"
         f" {counted(errors.size, 'right side')}: the backward error is {worst:.1e}, and"
-        f" tolerance is {limit:.1e}. Use {gmres}a higher precision than"
-        f" {brief(precision)}"
+        f" tolerance is {limit:.1e}. {use}"
     )
+
+
+def _remedies(
+    given: np.dtype[Any], factors: np.dtype[Any], refinement: Refinement
+) -> list[str]:
+    """Return what may converge, for dtypes of the matrix and of its factors."""
+    found = ["refinement='gmres'"] if refinement == "classical" else []
+    if factors != given:
+        found.append("precision=None, whose factors are float64")
+    elif given != np.float64:
+        found.append("a.astype(np.float64) with precision=None")
+    return found

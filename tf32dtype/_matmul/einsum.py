@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from .._base.caller import errors_at_caller
 from .._base.options import refuse_unknown, shows
 from .._base.wording import brief
+from .._exact.rounding import dtype_into
 from .._exact.sums import exact_sum
 from .._formats.table import find_dtype, own_array
 from .._formats.typed import Out
@@ -107,8 +108,17 @@ class _Exact(_InPrecision):
         self, precision: PrecisionName | None, options: ProductOptions
     ) -> None:
         super().__init__(precision, options)
-        rounding: Any = options.get("rounding")
-        self._sum = partial(exact_sum, rounding=rounding or "ties_to_even")
+        self._rounding: Any = options.get("rounding") or "ties_to_even"
+        self._sum = partial(exact_sum, rounding=self._rounding)
+
+    def check(self, plan: Plan) -> None:
+        """Refuse directions that the result would not have."""
+        if plan.roundings > 1 and self._rounding.startswith("toward"):
+            raise ValueError(
+                "rounding must be 'ties_to_even' or 'ties_to_away' for subscripts that"
+                f" need {plan.roundings} steps, each of which rounds; got"
+                f" {self._rounding!r}. Compute the steps one by one"
+            )
 
     def sum(self, x: Any, axis: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
         return np.asarray(self._sum(x, axis, dtype=dtype))
@@ -174,7 +184,7 @@ def einsum(
         ``einsum(a, [0, 1], b, [1, 2], [0, 2])``.
     out : ndarray, optional
         An array of the result's shape to write into; the result is converted to its
-        dtype, by casting "same_kind".
+        dtype, by casting "same_kind". With "exact", one step rounds to its dtype.
     dtype : data-type, optional
         The dtype of every sum and product and of the result, by casting "same_kind".
         The default is `numpy.result_type` of the operands. Python numbers and lists
@@ -200,7 +210,8 @@ def einsum(
     Raises
     ------
     ValueError
-        For subscripts that are malformed or do not fit the operands. For letters of the
+        For subscripts that are malformed or do not fit the operands. For a directed
+        `rounding` of more than one step. For letters of the
         result that occur twice in it or in no operand. For lengths of a letter that
         differ, an `out` of another shape, or an unknown `optimize`. For an unknown
         precision, and for a keyword that the precision does not use.
@@ -276,6 +287,10 @@ def contract(
             raise TypeError(f"operand {number} must hold numbers; got {array.dtype}")
     plan = plan_for(labels, output, tuple([x.shape for x in arrays]), optimize)
     common = _common(arrays) if dtype is None else find_dtype(dtype)
+    if isinstance(functions, _Exact):
+        functions.check(plan)
+        if dtype is None and plan.roundings <= 1:
+            common = dtype_into(out, common)
     for number, array in enumerate(arrays):
         if array.dtype != common and not np.can_cast(array.dtype, common, "same_kind"):
             raise TypeError(

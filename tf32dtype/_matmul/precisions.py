@@ -23,7 +23,7 @@ from .. import _core
 from .._base.arguments import checked_flag
 from .._base.wording import brief, joined, one_of
 from .._exact.products import ExactProducts
-from .._exact.rounding import ExactRounding, check_rounding
+from .._exact.rounding import EXACT_ROUNDINGS, ExactRounding, check_rounding
 from .._formats.aliases import BLOCK_FORMATS, canonical, cure, meanings
 from .._formats.quantize import ROUNDINGS, Tf32Rounding
 from .._integer_products.products import IntegerProducts
@@ -245,6 +245,12 @@ def resolve(settings: Settings) -> _core.MatmulSpec | None:
     row = None if settings.precision is None else find_precision(settings.precision)
     short = row.short if row else None
     if settings.rounding is not None:
+        if row is None and settings.rounding in EXACT_ROUNDINGS:
+            raise ValueError(
+                "rounding must be given with precision 'exact', whose results it"
+                " rounds, or 'tf32', whose operands; got"
+                f" rounding={brief(settings.rounding)} without a precision"
+            )
         _check("rounding", settings.rounding, Tf32Rounding, short, ["tf32"])
     _check("scale", settings.scale, Scale, short, _SCALED)
     _check("special_values", settings.special_values, SpecialValues, short, _SPLIT)

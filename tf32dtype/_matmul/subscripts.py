@@ -205,6 +205,14 @@ class Plan(NamedTuple):
     steps: tuple[View | Product, ...]
     shape: Shape
 
+    @property
+    def roundings(self) -> int:
+        """The number of sums and products, each of which rounds."""
+        products = [step for step in self.steps if isinstance(step, Product)]
+        views = [x for x in self.steps if isinstance(x, View)]
+        views += [x for step in products for x in step[:2]]
+        return len(products) + sum(bool(view.axes) for view in views)
+
 
 def plan_for(
     labels: tuple[Labels, ...],
