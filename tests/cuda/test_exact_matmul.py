@@ -108,6 +108,15 @@ def test_integers_beside_floats(backend):
         tfc.matmul(on_gpu(b.T), on_gpu(b), precision="exact")
 
 
+@pytest.mark.parametrize("rows", [1, 64])
+def test_lost_remainders_of_midpoints(backend, rows):
+    """The rest of a sum loses 2^-120, and is 0. The sum is a midpoint of float32."""
+    x = np.zeros((rows, 160), np.float32)
+    x[:, ::32] = 1, 2.0**-24, 2.0**-60, 2.0**-120, -(2.0**-60)
+    for sign in (1, -1):
+        compare(sign * x, np.ones((160, rows), np.float32))
+
+
 # -- layouts ---------------------------------------------------------------------------
 
 SHAPES = [

@@ -75,8 +75,10 @@ inline bool decides(double sum, double rest, double error, int exponent,
 #if SINGLE
     if (rounding == TF_TIES_TO_EVEN && exponent == 0 && rest == 0) { /* the usual case */
         const double above_zero = sum + 0.0;
-        const uint32_t low = __float_as_uint(__double2float_rn(above_zero - error));
-        const uint32_t high = __float_as_uint(__double2float_rn(above_zero + error));
+        /* The ends are rounded to float64 first, but not to a midpoint within them. */
+        const double wide = error > 0 ? error + fabs(sum) * 0x1p-50 : 0;
+        const uint32_t low = __float_as_uint(__double2float_rn(above_zero - wide));
+        const uint32_t high = __float_as_uint(__double2float_rn(above_zero + wide));
         *result = low;
         return low == high;
     }
