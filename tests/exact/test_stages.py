@@ -224,6 +224,15 @@ def test_exact_sums_decide_the_rest(calls: Counter[str]) -> None:
     assert calls["exact_dots"] > 1000
 
 
+def test_small_rests_of_midpoints(calls: Counter[str]) -> None:
+    """One slice of each row gives a midpoint of float32; the rest is below 2^-60."""
+    x, y = np.zeros((2, 32, 64))
+    x[:, :3] = 1, 2.0**-12, 1
+    y[:, :3] = 1, 2.0**-12, 2.0**-75
+    assert differing(Case("", x, y), DTYPES[0], 0) == 0
+    assert calls["exact_slice"] > 0
+
+
 # -- faults ---------------------------------------------------------------------------
 
 

@@ -199,8 +199,11 @@ TF_INLINE longs round_few_singles(const struct tf_row_of_sums *sums, size_t j, s
     const doubles ratio =
         all_lanes(sums->row_ratio) * load_some(sums->column_ratios + j, left);
     const doubles error = bound * load_some(sums->column_bounds + j, left);
-    const doubles off = choose((longs)(ratio <= 0x1p53), all_lanes(0), error);
     const doubles sum = load_some(sums->terms + j, left) + 0.0; /* -0 becomes +0 */
+    /* The ends are rounded to float64 first, but not to a midpoint within them. */
+    const doubles slack = magnitude_of_doubles(sum) * 0x1p-50;
+    const longs exact = (longs)(ratio <= 0x1p53) | (longs)(error == 0);
+    const doubles off = choose(exact, all_lanes(0), error + slack);
     const few_floats low = singles_of(sum - off), high = singles_of(sum + off);
     const longs differ = __builtin_convertvector((few_ints)low ^ (few_ints)high, longs);
     const longs marks = (longs)(differ != 0);
