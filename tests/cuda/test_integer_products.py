@@ -119,6 +119,20 @@ def test_scope(hopper):
         assert_same(tfc.matmul(on_gpu(a), on_gpu(b)), wanted)
 
 
+@pytest.mark.parametrize("name", ["crt5", "crt4_fast"])
+def test_other_dtypes_in_a_scope(hopper, name):
+    """Operands that promote to float32 or float64 are cast, as NumPy's loops do."""
+    rng = np.random.default_rng(13)
+    a, b = rng.standard_normal((9, 40)), rng.standard_normal((40, 7))
+    integers = rng.integers(-99, 99, b.shape, np.int32)
+    with td.matmul_precision(name):
+        for dtype in (td.bfloat16, np.float16, np.float32):
+            x = a.astype(dtype)
+            for y in (b.astype(np.float32), b, integers):
+                if dtype != td.bfloat16 or y is not integers:
+                    assert_same(tfc.matmul(on_gpu(x), on_gpu(y)), np.matmul(x, y))
+
+
 @pytest.mark.exhaustive
 def test_sums_are_reduced(hopper):
     """The largest sums of residues, and reductions within a sum."""

@@ -223,9 +223,13 @@ def _exact(
 def _of_integers(
     a: np.dtype[Any], b: np.dtype[Any], wanted: np.dtype[Any] | None, scheme: Scheme
 ) -> _Algorithm:
-    """Return the algorithm of an emulated precision."""
-    sums, result = result_dtypes(scheme, a, b, wanted)
+    """Return the algorithm of an emulated precision.
+
+    As in a scope on the CPU, operands of other dtypes are cast. Calls of `matmul` that
+    name the precision refuse them before.
+    """
     common = np.result_type(a, b)
+    sums, result = result_dtypes(scheme, common, common, wanted)
     plan = partial(integer_products.plan, scheme=scheme)
     return _Algorithm(common, common, sums, result, plan, in_c_order=True)
 
