@@ -135,11 +135,13 @@ def test_other_dtypes_in_a_scope(hopper, name):
 
 @pytest.mark.exhaustive
 def test_sums_are_reduced(hopper):
-    """The largest sums of residues, and reductions within a sum."""
-    k = 131_000
-    for value, other in ((1 << 50) - 1, 1), (-(1 << 51) + 1, 3):
-        a, b = np.full((1, k), value, np.float64), np.full((k, 1), other, np.float64)
-        compare(a, b, "crt2")
+    """Sums of 127^2 and of -127^2, the largest for the modulus 255, beyond int32."""
+    k, number = 134_000, 4 * 255 + 127
+    assert 127**2 * k > 2**31
+    a = np.full((1, k), number, np.float64)
+    scheme = Scheme.of("crt5")
+    assert (np.array(scheme.scales(a, a, True)) == 0).all()
+    compare(a, np.hstack([a.T, -a.T]), "crt5")
 
 
 def test_errors(backend, monkeypatch):
