@@ -12,7 +12,7 @@ import pytest
 import tf32dtype as td
 from tests.exact.cases import ROUNDINGS
 from tests.exact.stage_cases import cases
-from tests.support.cuda import HOST, backend, tfc  # noqa: F401
+from tests.support.cuda import HOST, backend, cupy, tfc  # noqa: F401
 from tests.support.cuda_operands import assert_same, bits, on_gpu, on_host
 from tests.support.sass import check, remarks
 from tests.support.simulator.backend import KernelError
@@ -151,6 +151,10 @@ def test_errors(backend, monkeypatch):
     with pytest.raises(TypeError, match="must be float32 or float64"):
         tfc.matmul(tfc.asarray(x, td.bfloat16), x, precision="crt4")
     if backend is HOST:
+        many = on_gpu(np.ones((1, 2, 2), np.float32))
+        many = cupy.broadcast_to(many, (1 << 16, 2, 2))
+        with pytest.raises(ValueError, match="at most 65535 matrices"):
+            tfc.matmul(many, many, precision="crt4_fast")
         monkeypatch.setattr(HOST, "arch", "sm_80")
         plan_product.cache_clear()
         with pytest.raises(ValueError, match=r"available on compute capability 9\.0"):

@@ -194,7 +194,7 @@ def _plan_operand(x: Matrices, scheme: Scheme, room: _Room, shares: bool) -> _Op
     (count, lines, k), distinct = x.shape, x.distinct
     if shares or scheme.is_fast:
         count = distinct
-    if k > MOST_K or count > MOST or lines > LARGEST:
+    if k > MOST_K or x.shape[0] > MOST or lines > LARGEST:
         raise ValueError(
             f"operands must have k below 2^19 and at most {MOST} matrices with"
             f" precision={scheme.name!r} on a GPU; got shape {x.shape}"
