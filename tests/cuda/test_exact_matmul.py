@@ -234,6 +234,7 @@ FAULTS = {
     "no barrier before the next slice": ("__syncthreads();", "", "canceling"),
     "no barrier before a slice is used": ("__syncthreads();", "", "canceling"),
     "undecided results are counted early": ("__syncthreads();", "", "canceling"),
+    "results are counted before the count is reset": ("__syncthreads();", "", "zero"),
     "digits cleared while they are read": ("__syncwarp();", "", "2^600 cancels"),
 }
 

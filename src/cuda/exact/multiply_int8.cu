@@ -138,7 +138,7 @@ extern "C" __global__ void __launch_bounds__(THREADS + 128, 1)
                 if (!MAXIMA && left > MOST_SLICES) {
 #pragma unroll
                     for (int i = 0; i < ACCUMULATORS; i++) {
-                        sums[i] = (int32_t)reduced(sums[i], by); /* mutant: sums overflow */
+                        sums[i] = (int32_t)reduced(sums[i], by);
                     }
                 }
             }

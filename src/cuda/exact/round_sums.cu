@@ -67,7 +67,7 @@ inline bool decides(double sum, double rest, double error, int exponent,
         error += fabs(sum) * 0x1p-100;
     }
     if (error > 0) {
-        error += fabs(rest) * 0x1p-52; /* mutant: ends are not rounded outward */
+        error += fabs(rest) * 0x1p-52; /* the ends are rounded, too */
     }
     if (!(error < infinity())) {
         return false;
