@@ -203,7 +203,7 @@ def test_results_are_rounded_to_the_dtype_of_out(out_dtype: str) -> None:
         td.exact_sum(a, 1, rounding=rounding, out=sums)
         wanted = td.exact_sum(a, 1, rounding=rounding, dtype=target)
         assert (items(sums) == items(wanted)).all()
-    with pytest.raises(TypeError, match="out must have a dtype that complex128"):
+    with pytest.raises(TypeError, match="out must have a dtype that complex"):
         td.matmul(a + 0j, b + 0j, precision="exact", out=np.empty((7, 6)))
     with pytest.raises(TypeError, match="out must have a dtype that"):
         td.matmul(a, b, precision="exact", out=np.empty((7, 6), np.int64))
@@ -231,7 +231,7 @@ def test_advice_fits_the_operands() -> None:
         td.matmul([[1]], [[1]], precision="crt7")
     x = np.ones((2, 2))
     direction: Any = "toward_positive"
-    with pytest.raises(ValueError, match="rounding must be given with precision"):
+    with pytest.raises(ValueError, match="must be given with precision 'exact'"):
         td.matmul(x, x, rounding=direction)
     with pytest.raises(ValueError, match="must not be an emulated one with bound"):
         td.matmul(x, x, precision="crt7", bound=True)

@@ -247,9 +247,8 @@ def resolve(settings: Settings) -> _core.MatmulSpec | None:
     if settings.rounding is not None:
         if row is None and settings.rounding in EXACT_ROUNDINGS:
             raise ValueError(
-                "rounding must be given with precision 'exact', whose results it"
-                " rounds, or 'tf32', whose operands; got"
-                f" rounding={brief(settings.rounding)} without a precision"
+                f"rounding={brief(settings.rounding)} must be given with precision"
+                " 'exact' (for results) or 'tf32' (for operands); got none"
             )
         _check("rounding", settings.rounding, Tf32Rounding, short, ["tf32"])
     _check("scale", settings.scale, Scale, short, _SCALED)
