@@ -93,7 +93,7 @@ def test_complex(backend, dtypes):
         compare(a, b, rounding=rounding)
     out = on_gpu(np.zeros((2, 5, 4), np.complex128))
     assert tfc.matmul(on_gpu(a), on_gpu(b), precision="exact", out=out) is out
-    wanted = td.matmul(a, b, precision="exact").astype(np.complex128)
+    wanted = td.matmul(a, b, precision="exact", dtype=np.complex128)
     assert (backend.get(out) == wanted).all()
     with pytest.raises(TypeError, match="dtype must be complex"):
         tfc.matmul(on_gpu(a), on_gpu(b), precision="exact", dtype=np.float32)
@@ -153,6 +153,22 @@ def test_out_may_overlap(backend):
     x = on_gpu(a)
     assert tfc.matmul(x, x, precision="exact", out=x) is x
     assert_same(x, td.matmul(a, a, precision="exact"))
+
+
+def test_results_are_rounded_to_the_dtype_of_out(backend):
+    rng = np.random.default_rng(12)
+    a, b = rng.standard_normal((6, 50)), rng.standard_normal((50, 4))
+    for dtype in (np.float32, td.bfloat16, np.float64):
+        for given in (np.float32, np.float64):
+            x, y = a.astype(given), b.astype(given)
+            wanted = td.matmul(
+                x, y, precision="exact", rounding="toward_zero", dtype=dtype
+            )
+            with td.matmul_precision("exact", rounding="toward_zero"):
+                for how in ({}, {"precision": "exact", "rounding": "toward_zero"}):
+                    out = on_gpu(np.zeros((6, 4), dtype))
+                    tfc.matmul(on_gpu(x), on_gpu(y), out=out, **how)
+                    assert_same(out, wanted)
 
 
 def test_in_parts(backend, monkeypatch):

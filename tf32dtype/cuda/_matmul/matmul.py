@@ -156,7 +156,7 @@ def matmul(
         settings = asked
         if whole_name(precision) == EXACT:
             named = None if dtype is None else find_dtype(dtype)
-            dtype = result_dtype(a.dtype, b.dtype, named)
+            dtype = result_dtype(a.dtype, b.dtype, named, out)
             a, b = (x if x.dtype.kind == "c" else _as_numbers(x) for x in (a, b))
         elif (scheme := Scheme.of(precision)) is not None:
             result_dtypes(scheme, a.dtype, b.dtype, None)
@@ -220,9 +220,10 @@ def product(
         Array of this shape; `out` if given.
     """
     wanted = None if dtype is None else find_dtype(dtype)
-    is_complex = "c" in (a.dtype.kind, b.dtype.kind)
-    if is_complex and applies_exactly(settings, a.dtype, b.dtype):
-        return _complex_product(a, b, wanted, out, shape, settings, strategy)
+    if applies_exactly(settings, a.dtype, b.dtype):
+        wanted = result_dtype(a.dtype, b.dtype, wanted, out)
+        if "c" in (a.dtype.kind, b.dtype.kind):
+            return _complex_product(a, b, wanted, out, shape, settings, strategy)
     machine = backend.current()
     device = machine.architecture(), machine.processors(), machine.name(), wgmma.ENABLED
     plan = plan_product(
@@ -266,14 +267,13 @@ def product(
 def _complex_product(
     a: Any,
     b: Any,
-    dtype: np.dtype[Any] | None,
+    dtype: np.dtype[Any],
     out: Any,
     shape: Shape | None,
     settings: Settings,
     strategy: Strategy,
 ) -> Any:
     """Compute the real and the imaginary parts of a correctly rounded product."""
-    dtype = result_dtype(a.dtype, b.dtype, dtype)
     part = Target.of(dtype, settings.rounding).work
     call, common = backend.current().call, np.result_type(a.dtype, b.dtype)
     a, b = (x if x.dtype == common else casts.cast(x, common) for x in (a, b))
