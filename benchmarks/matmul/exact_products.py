@@ -158,13 +158,15 @@ class Stages:
 
         names = [name for name in dir(_core) if not name.startswith("__")]
         counting = SimpleNamespace(**{name: getattr(_core, name) for name in names})
-        for name, label, count in (
-            ("float64_matmul", "products", lambda *_: 1),
-            ("exact_round", "products", lambda terms, *_: isinstance(terms, tuple)),
-            ("exact_compensate", "dot products", lambda x, y, pairs: len(pairs)),
-            ("exact_dots", "exact sums", lambda x, y, pairs, *_: len(pairs)),
+        for name, counts in (
+            ("float64_matmul", lambda _, *__: {"products": 1}),
+            ("exact_round", lambda _, *x: {"products": int(isinstance(x[0], tuple))}),
+            (
+                "exact_elements",
+                lambda sums, *x: {"dot products": len(x[3]), "exact sums": sums},
+            ),
         ):
-            setattr(counting, name, self._counted(getattr(_core, name), label, count))
+            setattr(counting, name, self._counted(getattr(_core, name), counts))
         own = stages._core
         stages._core = counting  # type: ignore[assignment]
         self.counts.clear()
@@ -172,12 +174,13 @@ class Stages:
             call()
         finally:
             stages._core = own
-        return dict(self.counts)
+        return {name: count for name, count in self.counts.items() if count}
 
-    def _counted(self, own: Call, label: str, count: Callable[..., int]) -> Call:
+    def _counted(self, own: Call, counts: Callable[..., dict[str, int]]) -> Call:
         def counted(*arguments: Any) -> Any:
-            self.counts[label] += count(*arguments)
-            return own(*arguments)
+            result = own(*arguments)
+            self.counts.update(counts(result, *arguments))
+            return result
 
         return counted
 

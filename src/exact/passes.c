@@ -1,6 +1,7 @@
 /* Passes over the rows of matrices: tasks of a few rows each, for threads. */
 #include "exact/passes.h"
 
+#include "runtime/asserts.h"
 #include "runtime/kernel_table.h"
 #include "runtime/sizes.h"
 #include "runtime/thread_pool.h"
@@ -99,40 +100,30 @@ int tf_exact_slice(double *rest, double *slice, size_t m, size_t k,
     return do_pass(slice_rows, &call, m, k, 1);
 }
 
-/* -- compensated dot products ---------------------------------------------------------- */
+/* -- rounding ------------------------------------------------------------------------ */
 
-struct dots_call {
-    const double *x, *y;
-    size_t k;
-    const int64_t *pairs;
-    double *sums;
-};
-
-static void compensate(const void *context, size_t first, size_t end)
+/* Appends the places of undecided sums, which are in row i from column j on. */
+static void append(struct tf_exact_rounding *call, const uint8_t *undecided, size_t count,
+                   size_t i, size_t j)
 {
-    const struct dots_call *call = context;
-    for (size_t i = first; i < end; i++) {
-        tf_isa->exact->dot(call->x + (size_t)call->pairs[2 * i] * call->k,
-                           call->y + (size_t)call->pairs[2 * i + 1] * call->k, call->k,
-                           call->sums + 2 * i);
+    size_t at = atomic_fetch_add(&call->left, count);
+    for (; count && at < call->most; undecided++, j++) {
+        if (*undecided) {
+            call->pairs[2 * at] = (int64_t)i;
+            call->pairs[2 * at + 1] = (int64_t)j;
+            at++;
+            count--;
+        }
     }
 }
-
-int tf_exact_compensate(const double *x, const double *y, size_t k, const int64_t *pairs,
-                        size_t count, double *sums)
-{
-    const struct dots_call call = {x, y, k, pairs, sums};
-    return do_pass(compensate, &call, count, k, 1);
-}
-
-/* -- rounding ------------------------------------------------------------------------ */
 
 void tf_exact_round_tile(const void *context, const double *sums, size_t ld, size_t i,
                          size_t j, size_t rows, size_t columns)
 {
     struct tf_exact_rounding *call = (struct tf_exact_rounding *)context;
     const size_t itemsize = call->is_float ? sizeof(float) : sizeof(double);
-    size_t left = 0;
+    uint8_t undecided[TF_EXACT_COLUMNS];
+    TF_ASSERT(columns <= TF_EXACT_COLUMNS);
     struct tf_row_of_sums row = call->first;
     row.n = columns;
     row.row_bounds += i;
@@ -140,22 +131,27 @@ void tf_exact_round_tile(const void *context, const double *sums, size_t ld, siz
     row.column_ratios += j;
     row.column_exponents += row.column_exponents ? j : 0;
     for (const size_t end = i + rows; i < end; i++, sums += ld, row.row_bounds++) {
-        const size_t at = i * call->first.n + j;
         row.terms = sums;
         row.row_ratio = call->row_ratios[i];
         row.row_exponent = call->row_exponents ? call->row_exponents[i] : 0;
-        left += tf_isa->exact->round(&row, call->rounding, call->is_float,
-                                     (char *)call->results + at * itemsize,
-                                     call->undecided + at);
+        char *results = (char *)call->results + (i * call->first.n + j) * itemsize;
+        const size_t left = tf_isa->exact->round(&row, call->rounding, call->is_float,
+                                                 results, undecided);
+        if (left) {
+            append(call, undecided, left, i, j);
+        }
     }
-    atomic_fetch_add(&call->left, left);
 }
 
 static void round_rows(const void *context, size_t first, size_t end)
 {
     const struct tf_exact_rounding *call = context;
     const size_t n = call->first.n;
-    tf_exact_round_tile(call, call->first.terms + first * n, n, first, 0, end - first, n);
+    for (size_t j = 0; j < n; j += TF_EXACT_COLUMNS) {
+        const size_t columns = n - j < TF_EXACT_COLUMNS ? n - j : TF_EXACT_COLUMNS;
+        tf_exact_round_tile(call, call->first.terms + first * n + j, n, first, j,
+                            end - first, columns);
+    }
 }
 
 int tf_exact_round(struct tf_exact_rounding *call)

@@ -21,8 +21,7 @@ enum {
     SHARE = 1 << 16 /* terms that are enough for one thread */
 };
 
-static void write_result(const struct tf_exact_results *results, size_t i,
-                         struct tf_value value)
+void tf_exact_write(const struct tf_exact_results *results, size_t i, struct tf_value value)
 {
     if (results->is_float) {
         ((float *)results->data)[i] = tf_round_to_float(value, results->rounding);
@@ -63,7 +62,7 @@ static unsigned add_dots(const void *context, ptrdiff_t task, struct tf_worker *
             const size_t rest = call->k - at;
             tf_accumulator_add_products(&sum, x + at, y + at, rest < STEP ? rest : STEP);
         }
-        write_result(&call->results, i, tf_accumulator_value(&sum));
+        tf_exact_write(&call->results, i, tf_accumulator_value(&sum));
     }
     return 0;
 }
@@ -146,7 +145,7 @@ static int decide(struct tf_accumulator *sum, double bound,
         return 0;
     }
     if (bound == 0) {
-        write_result(results, i, tf_accumulator_value(sum));
+        tf_exact_write(results, i, tf_accumulator_value(sum));
         return 1;
     }
     tf_accumulator_add(sum, &off[0], sizeof *off, 1);
@@ -157,7 +156,7 @@ static int decide(struct tf_accumulator *sum, double bound,
         !are_equal(low, high, results)) {
         return 0;
     }
-    write_result(results, i, low);
+    tf_exact_write(results, i, low);
     return 1;
 }
 
@@ -176,7 +175,7 @@ static unsigned add_some(const void *context, ptrdiff_t task, struct tf_worker *
     }
     if (undecided && add_rows(&call->x, first, count, rows, 0, worker) == 0) {
         for (size_t row = 0; row < count; row++) {
-            write_result(&call->results, first + row, tf_accumulator_value(&rows->sums[row]));
+            tf_exact_write(&call->results, first + row, tf_accumulator_value(&rows->sums[row]));
         }
     }
     return 0;

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "exact/digits.h"
 #include "exact/matrix.h"
 #include "formats/codec.h"
 
@@ -14,6 +15,9 @@ struct tf_exact_results {
     int is_float;
     enum tf_rounding rounding;
 };
+
+/* Rounds a value to result i. */
+void tf_exact_write(const struct tf_exact_results *results, size_t i, struct tf_value value);
 
 /* Writes the dot products of `count` pairs of rows, pairs[2 i] of x and pairs[2 i + 1] of
  * y. Rows of x and y have k numbers and adjoin. Returns -1 if memory is short or the call

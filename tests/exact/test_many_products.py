@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from fractions import Fraction
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -284,7 +285,11 @@ FAULTS: dict[str, tuple[Any, str, Any]] = {
     "one bit": (exact_arrays, "BITS", 51),
     "float64_error": (stages, "float64_error", lambda k: k * 2.0**-70),
     "compensated_error": (stages, "compensated_error", lambda k: k * 2.0**-140),
-    "lost parts": (stages._Product, "_lost", lambda self, rows, columns: []),
+    "lost parts": (
+        stages,
+        "Rows",
+        SimpleNamespace(of=lambda x: rows.Rows.of(x)._replace(lost=None)),
+    ),
     "rests": (
         stages._Product,
         "_rest_bounds",

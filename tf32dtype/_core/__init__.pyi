@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NBitBase, NDArray
 
 from .._exact.products import ExactProducts
+from .._exact.rows import Rows
 from .._matmul.precisions import PrecisionName
 from .._programs.operand import Operand
 from ..blocks.formats import ScaleFormat
@@ -211,15 +212,22 @@ def exact_dots(
     rounding: int,
 ) -> None: ...
 def exact_load(x: NDArray[Any]) -> NDArray[np.float64]: ...
-def exact_facts(x: NDArray[Any]) -> NDArray[Any]: ...
+def exact_facts(
+    x: NDArray[Any],
+) -> tuple[NDArray[np.float64], tuple[float, float, float]]: ...
 def exact_slice(
     rest: NDArray[np.float64],
     slice: NDArray[np.float64],
     exponents: NDArray[np.int64],
 ) -> NDArray[np.float64]: ...
-def exact_compensate(
-    x: NDArray[np.float64], y: NDArray[np.float64], pairs: NDArray[np.int64]
-) -> NDArray[np.float64]: ...
+def exact_elements(
+    x: Rows,
+    y: Rows,
+    error: float,
+    pairs: NDArray[np.int64],
+    out: NDArray[Any],
+    rounding: int,
+) -> int: ...
 def exact_round(
     terms: NDArray[np.float64] | tuple[NDArray[np.float64], NDArray[np.float64]],
     row_bounds: NDArray[np.float64],
@@ -229,8 +237,8 @@ def exact_round(
     exponents: tuple[NDArray[np.int64], NDArray[np.int64]] | None,
     rounding: int,
     out: NDArray[Any],
-    undecided: NDArray[np.uint8],
-) -> int: ...
+    most: int,
+) -> NDArray[np.int64] | None: ...
 def exact_sums(x: NDArray[Any], out: NDArray[Any], rounding: int) -> None: ...
 
 #: (name, bits of a code) and (name, bits of the mantissa), as they are in

@@ -51,7 +51,7 @@ __all__ = [
     "block_plan", "block_quantize", "block_round", "block_scales",
     "calls_without_call_site", "count_call", "count_loops", "count_nonzero", "count_scope",
     "counted", "current_precision", "dlpack_describe", "dlpack_export", "dlpack_take",
-    "dot", "dot_operands", "end_arithmetic", "exact_compensate", "exact_dots", "exact_facts", "exact_load", "exact_number",
+    "dot", "dot_operands", "end_arithmetic", "exact_dots", "exact_elements", "exact_facts", "exact_load", "exact_number",
     "exact_round", "exact_slice", "exact_sums", "facts", "float64_depth", "float64_matmul", "fma_matmul",
     "follow_results", "followed_sums", "format_convolve", "format_correlate", "format_dot", "format_inner", "format_vdot",
     "frames_are_known",

@@ -118,19 +118,19 @@ def _matrices(
 
 
 def _product(
-    a: Array, b: Array, target: Target, multiply: Callable[..., Array]
+    a: Array, b: Array, target: Target, multiply: Callable[..., tuple[Array, bool]]
 ) -> tuple[Array, int]:
     """Return the product of two matrices, or chosen elements of it, and the flags."""
     if target.dtype.kind != "c":
-        found = multiply(_rows(a), _rows(b.T), target.work, target.first)
-        return target.finish(found), _flags(found, a, b)
+        found, is_finite = multiply(_rows(a), _rows(b.T), target.work, target.first)
+        return target.finish(found), 0 if is_finite else _flags(found, a, b)
     # The real part is [ar, -ai] @ [br; bi], and the imaginary part [ar, ai] @ [bi; br].
     real = _rows(a.real, -a.imag), _rows(b.real.T, b.imag.T)
     imag = _rows(a.real, a.imag), _rows(b.imag.T, b.real.T)
-    first = multiply(*real, target.work, target.first)
+    first, _ = multiply(*real, target.work, target.first)
     result = np.empty(first.shape, target.dtype)
     result.real = first
-    result.imag = multiply(*imag, target.work, target.first)
+    result.imag, _ = multiply(*imag, target.work, target.first)
     return result, _flags(result, a, b)
 
 

@@ -39,19 +39,21 @@ class Rows(NamedTuple):
     lost: Array | None
     #: whether a row has special values; None: none has
     special: Array | None
+    #: the largest norm
+    most: float
 
     @classmethod
     def of(cls, given: Array) -> Self:
         """Describe the rows of a matrix of float32 or float64."""
-        values, facts = given, _core.exact_facts(given)
-        special = None
-        if facts["special"].any():
-            special = facts["special"] != 0
+        values, special = given, None
+        (norms, ratios, unit, largest), extremes = _core.exact_facts(given)
+        if extremes[2] == np.inf:
+            special = ~np.isfinite(largest)
             values = np.where(np.isfinite(given), given, 0)
-            facts = _core.exact_facts(values)
+            (norms, ratios, unit, largest), extremes = _core.exact_facts(values)
         exponents = lost = None
-        largest, unit = facts["largest"], facts["unit"]
-        if largest.max(initial=0) > _MOST or unit.min(initial=1) < _LEAST:
+        most, least_unit, most_magnitude = extremes
+        if most_magnitude > _MOST or least_unit < _LEAST:
             exponents = np.frexp(largest)[1].astype(np.int64)
             values = np.ldexp(values, -exponents[:, None])
             small = np.abs(values) < _KEPT * 2.0**50
@@ -60,28 +62,15 @@ class Rows(NamedTuple):
             unscaled = np.frexp(np.where(np.isinf(unit), 1, unit))[1] - 1
             is_cut = ~np.isinf(unit) & (unscaled - exponents < -400)
             lost = np.where(is_cut, _KEPT * (1 + values.shape[1]), 0.0)
-            facts = _core.exact_facts(values)
-        norms = facts["norm"].copy()
-        ratios = norms / facts["unit"] * (1 + 2.0**-50)
-        if lost is not None:
+            (norms, ratios, _, _), _ = _core.exact_facts(values)
             norms += lost
-            ratios[lost > 0] = np.inf
-        return cls(given, values, norms, ratios, exponents, lost, special)
+            ratios[lost > 0] = most = np.inf
+        return cls(given, values, norms, ratios, exponents, lost, special, most)
 
     @property
     def k(self) -> int:
         """The number of terms of a sum."""
         return int(self.given.shape[1])
-
-
-def float64_rows(matrix: Array, places: Array) -> tuple[Array, Array]:
-    """Return contiguous rows, and where the rows at these places are in them."""
-    if 2 * len(places) > len(matrix):
-        return _core.exact_load(matrix), places
-    # Elements that adjoin are read together.
-    is_transposed = abs(matrix.strides[0]) < abs(matrix.strides[1])
-    few = matrix.T.take(places, 1).T if is_transposed else matrix[places]
-    return _core.exact_load(few), np.arange(len(places))
 
 
 #: The k of a block, and the most blocks: shorter sums allow slices with more bits.
@@ -105,11 +94,11 @@ class Slices:
         whole = _core.exact_load(rows.operand)
         whole = np.pad(whole, ((0, 0), (0, missing))) if missing else whole
         self._rest = whole.reshape(-1, self.depth)
-        facts = _core.exact_facts(self._rest)
-        self._tops = np.frexp(facts["largest"])[1].astype(np.int64) + 1
+        (norms, _, _, largest), _ = _core.exact_facts(self._rest)
+        self._tops = np.frexp(largest)[1].astype(np.int64) + 1
         self._scale = np.where(rows.norms > 0, rows.norms, 1.0)
         #: the largest norm of a block in units of 2^top
-        self.density = float(np.ldexp(facts["norm"], -self._tops).max(initial=0))
+        self.density = float(np.ldexp(norms, -self._tops).max(initial=0))
         #: the bits of a slice
         self.bits = bits or 0
         #: the slices, each with rows of all blocks

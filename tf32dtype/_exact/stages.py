@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _core
-from .rows import Rows, Slices, U, float64_rows, likely_bits, most_bits
+from .rows import Rows, Slices, U, likely_bits, most_bits
 
 Array = NDArray[Any]
 #: A number for each row and for each column. Their products bound the elements.
@@ -28,15 +28,14 @@ Bounds = list[Bound]
 #: A slice of the first operand and one of the second.
 Pair = tuple[int, int]
 
-_ALL = slice(None)
 #: Products of fewer multiply-adds are exact sums at once, which take less time.
 _FEW = 1 << 13
 #: Products with at most so many rows or columns are dot products: slices take longer.
 _NARROW = 4
 #: Elements of a tile of the result with slices, times two, and of a block of k.
 _TILE = 1 << 19
-#: Elements of a tile of the result without slices, for which marks need memory.
-_MARKS = 1 << 22
+#: Elements of a tile of the result without slices: places of many need memory.
+_PLACES = 1 << 22
 #: Rows of a tile, at least: fewer rows make slow products.
 _LEAST_HEIGHT = 64
 #: The share of undecided elements above which slices are faster than dot products, and
@@ -45,12 +44,12 @@ _MANY, _SOME = 1 / 4, 1 / 50
 #: Products of slices that are added at each step: those above this share of the norms.
 _STEPS = (2.0**-60, 2.0**-80, 2.0**-100, 2.0**-120, 2.0**-140)
 _MOST_SLICES = 8
-#: Pairs of rows at a time.
-_PAIRS = 1 << 20
 
 
-def multiply_rows(x: Array, y: Array, dtype: np.dtype[Any], rounding: int) -> Array:
-    """Return the products of all rows of x and of y, each rounded once.
+def multiply_rows(
+    x: Array, y: Array, dtype: np.dtype[Any], rounding: int
+) -> tuple[Array, bool]:
+    """Compute the products of all rows of x and of y, each rounded once.
 
     Parameters
     ----------
@@ -60,32 +59,37 @@ def multiply_rows(x: Array, y: Array, dtype: np.dtype[Any], rounding: int) -> Ar
         float32 or float64.
     rounding : int
         A value of `enum tf_rounding`.
+
+    Returns
+    -------
+    results : ndarray, (m, n)
+        The products.
+    are_finite : bool
+        Whether all of them are finite for certain.
     """
     result = np.empty((len(x), len(y)), dtype)
     is_small = x.shape[1] * result.size <= _FEW or min(result.shape) <= _NARROW
     if is_small or not rounds_as_usual():
         every = np.stack(np.divmod(np.arange(result.size), len(y)), axis=1)
-        return multiply_pairs(x, y, dtype, rounding, every).reshape(result.shape)
-    with np.errstate(all="ignore"):
-        _Product(Rows.of(x), Rows.of(y), result, rounding).compute()
-    return result
+        found, are_finite = multiply_pairs(x, y, dtype, rounding, every)
+        return found.reshape(result.shape), are_finite
+    product = _Product(x, y, result, rounding)
+    product.compute()
+    return result, product.is_finite()
 
 
 def multiply_pairs(
     x: Array, y: Array, dtype: np.dtype[Any], rounding: int, pairs: Array
-) -> Array:
-    """Return the products of pairs of rows, (count, 2), each rounded once."""
+) -> tuple[Array, bool]:
+    """Compute products of pairs of rows, (count, 2), as `multiply_rows`."""
     result = np.empty(len(pairs), dtype)
     if x.shape[1] * len(pairs) <= _FEW or not rounds_as_usual():
         one, other = (_core.exact_load(z) for z in (x, y))
         _core.exact_dots(one, other, pairs, result, rounding)
-        return result
-    with np.errstate(all="ignore"):
-        product = _Product(Rows.of(x), Rows.of(y), result, rounding)
-        for start in range(0, len(pairs), _PAIRS):
-            part = slice(start, start + _PAIRS)
-            result[part] = product.elements(pairs[part])
-    return result
+        return result, False
+    product = _Product(x, y, result, rounding)
+    product.elements(pairs)
+    return result, product.is_finite()
 
 
 def rounds_as_usual() -> bool:
@@ -104,30 +108,41 @@ def float64_error(depth: int) -> float:
 
 
 def compensated_error(k: int) -> float:
-    """Bound the error of `_core.exact_compensate`, relative to the norms."""
+    """Bound the error of `_core.exact_elements`' dot products, relative to the norms."""
     return 2.1 * ((k / 8 + 64) * U) ** 2
 
 
 class _Product:
     """A product of rows, and its result."""
 
-    def __init__(self, x: Rows, y: Rows, out: Array, rounding: int) -> None:
-        self._x, self._y, self._out, self._rounding = x, y, out, rounding
+    def __init__(self, x: Array, y: Array, out: Array, rounding: int) -> None:
+        with np.errstate(all="ignore"):
+            self._x, self._y = Rows.of(x), Rows.of(y)
+        self._out, self._rounding = out, rounding
         self._slices: tuple[Slices, Slices] | None = None
         self._buffer = np.empty(0)
 
     def compute(self) -> None:
         """Compute all elements."""
-        x, y = self._x, self._y
         m, n = self._out.shape
-        is_exact = x.ratios.max() * y.ratios.max() <= 2.0**53
-        if self._out.dtype == np.float32 or is_exact:
-            height = max(_MARKS // n, _LEAST_HEIGHT)
-            for top in range(0, m, height):
-                self._first_stage(slice(top, min(top + height, m)))
-        else:
-            self._sliced(slice(0, m), np.ones((m, n), bool))
-        self._add_special()
+        with np.errstate(all="ignore"):
+            if self._out.dtype == np.float32 or self._is_exact():
+                height = max(_PLACES // n, _LEAST_HEIGHT)
+                for top in range(0, m, height):
+                    self._first_stage(slice(top, min(top + height, m)))
+            else:
+                self._sliced(slice(0, m))
+            self._add_special()
+
+    def _is_exact(self) -> bool:
+        """Return whether float64 products have no rounding."""
+        return bool(self._x.ratios.max() * self._y.ratios.max() <= 2.0**53)
+
+    def is_finite(self) -> bool:
+        """Return whether bounds prove that all results are finite."""
+        x, y = self._x, self._y
+        are_usual = x.special is y.special is x.exponents is y.exponents is None
+        return are_usual and x.most * y.most < np.finfo(self._out.dtype).max / 2
 
     # -- bounds ------------------------------------------------------------------------
 
@@ -136,44 +151,46 @@ class _Product:
         terms: Array | tuple[Array, Array],
         bounds: Bounds,
         ratios: Bound,
-        exponents: Any,
-        out: Array,
-    ) -> tuple[Array, int]:
-        """Round sums; return where they are undecided, and how many are."""
-        undecided = np.empty(out.shape, bool)
+        rows: slice,
+        share: float,
+    ) -> Array | None:
+        """Round sums of some rows; return the places of undecided ones.
+
+        None means that their share is larger than `share`.
+        """
+        out = self._out[rows]
         row_bounds, column_bounds = (
-            np.array(side) for side in zip(*bounds, strict=True)
+            np.array(side) for side in zip(*bounds, *self._lost(rows), strict=True)
         )
-        count = _core.exact_round(
+        return _core.exact_round(
             terms,
             row_bounds,
             column_bounds,
             ratios[0],
             ratios[1],
-            exponents,
+            self._exponents(rows),
             self._rounding,
             out,
-            undecided.view(np.uint8),
+            int(share * out.size),
         )
-        return undecided, count
 
-    def _exponents(self, rows: Any, columns: Any) -> tuple[Array, Array] | None:
+    def _exponents(self, rows: slice) -> tuple[Array, Array] | None:
         """Return the powers of two that sums are multiplied by."""
         x, y = self._x, self._y
         if x.exponents is None and y.exponents is None:
             return None
         one = np.zeros(len(x.norms), np.int64) if x.exponents is None else x.exponents
         two = np.zeros(len(y.norms), np.int64) if y.exponents is None else y.exponents
-        return one[rows], two[columns]
+        return one[rows], two
 
-    def _lost(self, rows: Any, columns: Any) -> Bounds:
+    def _lost(self, rows: slice) -> Bounds:
         """Return bounds for the lost parts of the operands' rows."""
         x, y = self._x, self._y
         found = []
         if x.lost is not None:
-            found.append((x.lost[rows], y.norms[columns]))
+            found.append((x.lost[rows], y.norms))
         if y.lost is not None:
-            found.append((x.norms[rows], y.lost[columns]))
+            found.append((x.norms[rows], y.lost))
         return found
 
     # -- float64 products --------------------------------------------------------------
@@ -181,98 +198,66 @@ class _Product:
     def _first_stage(self, rows: slice) -> None:
         x, y = self._x, self._y
         error = float64_error(_core.float64_depth(x.k))
-        bounds = [(x.norms[rows] * error, y.norms)]
-        undecided, count = self._round(
+        undecided = self._round(
             (x.operand[rows], y.operand.T),
-            bounds + self._lost(rows, _ALL),
+            [(x.norms[rows] * error, y.norms)],
             (x.ratios[rows], y.ratios),
-            self._exponents(rows, _ALL),
-            self._out[rows],
+            rows,
+            _MANY,
         )
-        if count > _MANY * undecided.size:
-            self._sliced(rows, undecided)
-        elif count:
-            self._few(rows, undecided)
+        if undecided is None:
+            self._sliced(rows)
+        else:
+            self.elements(undecided, rows.start)
 
     # -- elements ----------------------------------------------------------------------
 
-    def _few(self, rows: slice, undecided: Array) -> None:
-        """Compute the undecided elements of some rows."""
-        places = np.flatnonzero(undecided)
-        for start in range(0, len(places), _PAIRS):
-            part = places[start : start + _PAIRS]
-            pairs = np.stack(np.divmod(part, self._out.shape[1]), axis=1)
-            pairs[:, 0] += rows.start
-            self._out[pairs[:, 0], pairs[:, 1]] = self.elements(pairs)
+    def elements(self, pairs: Array, top: int = 0) -> None:
+        """Compute products of pairs of rows: by dot products, then by exact sums.
 
-    def elements(self, pairs: Array) -> Array:
-        """Return products of pairs of rows: by dot products, then by exact sums."""
-        x, y = self._x, self._y
-        i, j = pairs[:, 0], pairs[:, 1]
-        one, first = float64_rows(x.operand, i)
-        other, second = float64_rows(y.operand, j)
-        sums = _core.exact_compensate(one, other, np.stack([first, second], axis=1))
-        error = x.norms[i] * y.norms[j] * compensated_error(x.k)
-        for row, column in self._lost(i, j):
-            error += row * column
-        exponents = self._exponents(i, j)
-        results = np.empty((1, len(pairs)), self._out.dtype)
-        undecided, _ = self._round(
-            np.ascontiguousarray(sums.T)[:, None],
-            [(np.ones(1), error * (1 + 2.0**-40))],
-            (np.full(1, np.inf), np.full(len(pairs), np.inf)),
-            None if exponents is None else (np.zeros(1, np.int64), sum(exponents)),
-            results,
-        )
-        left = undecided[0]
-        for special, own in ((x.special, i), (y.special, j)):
-            if special is not None:
-                left |= special[own]
-        if left.any():
-            exact = np.empty(np.count_nonzero(left), results.dtype)
-            one, first = float64_rows(x.given, i[left])
-            other, second = float64_rows(y.given, j[left])
-            places = np.stack([first, second], axis=1)
-            _core.exact_dots(one, other, places, exact, self._rounding)
-            results[0, left] = exact
-        found: Array = results[0]
-        return found
+        Rows of x are counted from `top` on.
+        """
+        if top:
+            pairs[:, 0] += top
+        if len(pairs):
+            error = compensated_error(self._x.k)
+            _core.exact_elements(
+                self._x, self._y, error, pairs, self._out, self._rounding
+            )
 
     # -- slices ------------------------------------------------------------------------
 
-    def _sliced(self, rows: slice, wanted: Array) -> None:
-        """Compute the wanted elements of some rows by products of slices."""
+    def _sliced(self, rows: slice) -> None:
+        """Compute some rows by products of slices."""
         blocks = self._cut(_STEPS[0])[0].blocks
-        height = max(2 * _TILE // blocks // wanted.shape[1], _LEAST_HEIGHT)
+        height = max(2 * _TILE // blocks // self._out.shape[1], _LEAST_HEIGHT)
         for top in range(rows.start, rows.stop, height):
-            part = slice(top, min(top + height, rows.stop))
-            first = top - rows.start
-            self._sliced_tile(part, wanted[first : first + height])
+            self._sliced_tile(slice(top, min(top + height, rows.stop)))
 
-    def _sliced_tile(self, rows: slice, wanted: Array) -> None:
-        results = np.empty(wanted.shape, self._out.dtype)
-        ratios = np.full(wanted.shape[0], np.inf), np.full(wanted.shape[1], np.inf)
+    def _sliced_tile(self, rows: slice) -> None:
         known: list[Pair] = []
         for number, smallest in enumerate(_STEPS):
             before = len(known)
             terms = self._multiply_slices(smallest, rows, known)
             if number and len(known) == before:
                 continue
-            undecided, _ = self._round(
-                terms,
-                self._rest_bounds(known, rows) + self._lost(rows, _ALL),
-                ratios,
-                self._exponents(rows, _ALL),
-                results,
+            undecided = self._round_slices(
+                terms, known, rows, _SOME if number else _MANY
             )
-            np.copyto(self._out[rows], results, where=wanted & ~undecided)
-            wanted = wanted & undecided
-            left = np.count_nonzero(wanted) / wanted.size
-            if left == 0:
-                return
-            if left <= (_SOME if number else _MANY):
+            if undecided is not None:
                 break
-        self._few(rows, wanted)
+        else:
+            undecided = self._round_slices(terms, known, rows, 1)
+            assert undecided is not None
+        self.elements(undecided, rows.start)
+
+    def _round_slices(
+        self, terms: Array, known: list[Pair], rows: slice, share: float
+    ) -> Array | None:
+        bounds = self._rest_bounds(known, rows)
+        m, n = terms.shape[1:]
+        ratios = np.full(m, np.inf), np.full(n, np.inf)
+        return self._round(terms, bounds, ratios, rows, share)
 
     def _multiply_slices(
         self, smallest: float, rows: slice, known: list[Pair]

@@ -130,7 +130,7 @@ def _multiply(scheme: Scheme, a: Array, b: Array, out: Array) -> int:
         if special[own].any():
             results[special[own]] = multiply_rows(
                 rows[own][special[own]], rows[others], out.dtype, _NEAREST
-            )
+            )[0]
     return _flags(out, *rows)
 
 
@@ -227,13 +227,12 @@ def _rounded(
 ) -> Array:
     """Return sums of terms, divided by the scales of their row and column."""
     out = np.empty((len(rows), len(columns)), dtype)
-    undecided = np.zeros(out.shape, bool)
     if out.size == 0:
         return out
     exponents = sorted(terms, reverse=True)
     stack = np.array([np.ldexp(terms[exponent], exponent) for exponent in exponents])
     exact, any_ratio = np.zeros((1, len(rows))), np.full(len(rows), np.inf)
-    _core.exact_round(
+    pairs = _core.exact_round(
         stack,
         exact,
         np.zeros((1, len(columns))),
@@ -242,13 +241,16 @@ def _rounded(
         (-rows, -columns),
         _NEAREST,
         out,
-        undecided.view(np.uint8),
+        out.size,
     )
+    assert pairs is not None
     if scheme.is_fast:
         half = scheme.product // 2
         error = 2.0**-48 * np.abs(stack).sum(0)
-        undecided |= np.abs(stack.sum(0)) + error >= half
-    for i, j in np.argwhere(undecided):
+        undecided = np.abs(stack.sum(0)) + error >= half
+        undecided[tuple(np.transpose(pairs))] = True
+        pairs = np.argwhere(undecided)
+    for i, j in pairs:
         total = sum(int(x) for x in stack[:, i, j])
         if scheme.is_fast:
             total = (total + half) % (2 * half) - half

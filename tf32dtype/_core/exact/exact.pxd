@@ -27,7 +27,10 @@ cdef extern from "exact/sums.h" nogil:
 
 cdef extern from "exact/kernels.h" nogil:
     struct tf_row_facts:
-        pass
+        double norm
+        double unit
+        double largest
+        int special
     struct tf_row_of_sums:
         size_t n
         const double *terms
@@ -45,8 +48,6 @@ cdef extern from "exact/kernels.h" nogil:
 cdef extern from "exact/passes.h" nogil:
     int tf_exact_load(tf_exact_matrix, double *, tf_row_facts *)
     int tf_exact_slice(double *, double *, size_t, size_t, const int64_t *, double *)
-    int tf_exact_compensate(const double *, const double *, size_t, const int64_t *,
-                            size_t, double *)
     struct tf_exact_rounding:
         tf_row_of_sums first
         size_t m
@@ -55,8 +56,29 @@ cdef extern from "exact/passes.h" nogil:
         tf_rounding rounding
         int is_float
         void *results
-        uint8_t *undecided
+        int64_t *pairs
+        size_t most
         size_t left  # atomic_size_t
     int tf_exact_round(tf_exact_rounding *)
     void tf_exact_round_tile(const void *, const double *, size_t, size_t, size_t,
                              size_t, size_t)
+
+
+cdef extern from "exact/elements.h" nogil:
+    struct tf_exact_side:
+        tf_exact_matrix given
+        tf_exact_matrix operand
+        const double *norms
+        const double *lost
+        const int64_t *exponents
+        const uint8_t *special
+    struct tf_exact_elements:
+        tf_exact_side x
+        tf_exact_side y
+        double error
+        const int64_t *pairs
+        size_t count
+        tf_exact_results results
+        size_t row
+        size_t sums  # atomic_size_t
+    int tf_exact_compute(tf_exact_elements *)

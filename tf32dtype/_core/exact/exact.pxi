@@ -1,5 +1,7 @@
 # Exact dot products and sums: thin adapters of src/exact/.
 
+from libc.math cimport INFINITY
+
 from tf32dtype._core.formats.formats cimport *
 from tf32dtype._core.exact.exact cimport *
 from tf32dtype._core.matmul.matmul cimport *
@@ -162,22 +164,38 @@ def exact_load(x):
 def exact_facts(x):
     """Return the facts of the rows of a matrix of float32 or float64.
 
-    They are an array of structures with an element for each row: see `struct
-    tf_row_facts`."""
+    Returns
+    -------
+    facts : ndarray of float64, (4, m)
+        Upper bounds of the rows' norms, the norms in units of the last bits, these
+        units, and the largest magnitudes: see `struct tf_row_facts`.
+    extremes : tuple of float
+        The largest norm, the least unit and the largest magnitude of all rows. The last
+        one is Inf if a row has an Inf or a NaN.
+    """
     cdef tf_exact_matrix given = matrix_of_numbers(x)
-    found = np.empty(given.m, _FACTS)
-    cdef tf_row_facts *facts = <tf_row_facts *>cnp.PyArray_DATA(<cnp.ndarray>found)
+    cdef size_t m = given.m, i
     cdef int failed
+    cdef double norm = 0, unit = INFINITY, largest = 0
+    found = np.empty((4, m))
+    cdef double *numbers = doubles_of(found, (4, m))
+    cdef tf_row_facts *facts = <tf_row_facts *>malloc(max(m, 1) * sizeof(tf_row_facts))
+    if facts == NULL:
+        raise MemoryError
     with nogil:
         failed = tf_exact_load(given, NULL, facts)
+        for i in range(0 if failed else m):
+            numbers[i] = facts[i].norm
+            numbers[m + i] = facts[i].norm / facts[i].unit * (1 + 2.0**-50)
+            numbers[2 * m + i] = facts[i].unit
+            numbers[3 * m + i] = facts[i].largest
+            norm = max(norm, facts[i].norm)
+            unit = min(unit, facts[i].unit)
+            largest = INFINITY if facts[i].special else max(largest, facts[i].largest)
+        free(facts)
     if failed:
         raise_failure()
-    return found
-
-
-_FACTS = np.dtype([("norm", "f8"), ("unit", "f8"), ("largest", "f8"), ("special", "i4")],
-                  align=True)
-assert _FACTS.itemsize == sizeof(tf_row_facts)
+    return found, (norm, unit, largest)
 
 
 def exact_slice(rest, slice, exponents):
@@ -198,25 +216,73 @@ def exact_slice(rest, slice, exponents):
     return norms
 
 
-def exact_compensate(x, y, pairs):
-    """Return the dot products of pairs of rows, each as a sum of two numbers."""
-    cdef size_t k = x.shape[1], count = len(pairs)
-    cdef const double *rows = doubles_of(x, x.shape)
-    cdef const double *others = doubles_of(y, (len(y), k))
-    cdef const int64_t *places = <const int64_t *>items_of(pairs, (count, 2), np.int64)
-    sums = np.empty((count, 2))
-    cdef double *both = doubles_of(sums, (count, 2))
+cdef tf_exact_side side_of(rows, size_t count, list kept) except *:
+    """Return rows, in contiguous float64 if many elements need them; `kept` holds them."""
+    cdef tf_exact_side side
+    given, operand, norms, _, exponents, lost, special, _ = rows
+    cdef size_t m = len(given)
+    if count > m or 4 * count > m and given.strides[1] != given.itemsize:
+        whole = exact_load(given)
+        operand = whole if operand is given else exact_load(operand)
+        given = whole
+        kept += [given, operand]
+    memset(&side, 0, sizeof(side))
+    side.given, side.operand = matrix_of_numbers(given), matrix_of_numbers(operand)
+    side.norms = doubles_of(norms, (m,))
+    if exponents is not None:
+        side.exponents = <const int64_t *>items_of(exponents, (m,), np.int64)
+    if lost is not None:
+        side.lost = doubles_of(lost, (m,))
+    if special is not None:
+        side.special = <const uint8_t *>items_of(special, (m,), np.bool_)
+    return side
+
+
+def exact_elements(x, y, double error, pairs, out, int rounding):
+    """Write products of pairs of rows, each rounded once.
+
+    Parameters
+    ----------
+    x, y : Rows
+        See tf32dtype/_exact/rows.py.
+    error : float
+        A bound of the errors of compensated dot products, relative to the norms.
+    pairs : ndarray of int64, (count, 2)
+        A row of `x` and a row of `y` for each result.
+    out : ndarray of float32 or float64, (count,) or (m, n)
+        The results, or a matrix of which they are elements.
+    rounding : int
+        A value of `enum tf_rounding`.
+
+    Returns
+    -------
+    int
+        The number of results that are exact sums.
+    """
+    cdef tf_exact_elements call
+    cdef size_t count = len(pairs)
     cdef int failed
+    cdef list kept = []
+    memset(&call, 0, sizeof(call))
+    call.x, call.y = side_of(x, count, kept), side_of(y, count, kept)
+    if (call.x.given.k != call.y.given.k
+            or np.shape(out) not in ((count,), (call.x.given.m, call.y.given.m))):
+        raise ValueError(f"out must have a result for each pair; got {np.shape(out)}")
+    call.error = error
+    call.pairs = <const int64_t *>items_of(pairs, (count, 2), np.int64)
+    call.count = count
+    call.results = results_of(out, rounding)
+    call.row = out.shape[1] if out.ndim == 2 else 0
     with nogil:
-        failed = tf_exact_compensate(rows, others, k, places, count, both)
+        failed = tf_exact_compute(&call)
     if failed:
         raise_failure()
-    return sums
+    return call.sums
 
 
 def exact_round(terms, row_bounds, column_bounds, row_ratios, column_ratios, exponents,
-                int rounding, out, undecided):
-    """Round sums where their bounds decide; return the number of undecided ones.
+                int rounding, out, size_t most):
+    """Round sums where their bounds decide.
 
     Parameters
     ----------
@@ -233,8 +299,14 @@ def exact_round(terms, row_bounds, column_bounds, row_ratios, column_ratios, exp
         A value of `enum tf_rounding`.
     out : ndarray of float32 or float64, (m, n)
         The results.
-    undecided : ndarray of uint8, (m, n)
-        1 for sums that the bounds do not decide, else 0.
+    most : int
+        How many undecided sums the caller can use.
+
+    Returns
+    -------
+    ndarray of int64, (count, 2), or None
+        The row and the column of each sum that the bounds do not decide. None if there
+        are more than `most`.
     """
     cdef tf_exact_rounding call
     cdef tf_exact_results results = results_of(out, rounding)
@@ -262,14 +334,15 @@ def exact_round(terms, row_bounds, column_bounds, row_ratios, column_ratios, exp
                                                                 np.int64)
     call.rounding, call.is_float = results.rounding, results.is_float
     call.results = items_of(out, (m, n), out.dtype)
-    call.undecided = <uint8_t *>items_of(undecided, (m, n), np.uint8)
+    pairs = np.empty((most, 2), np.int64)
+    call.pairs, call.most = <int64_t *>items_of(pairs, (most, 2), np.int64), most
     if is_product:
         if (len(terms[0]), terms[1].shape[1]) != (m, n):
             raise ValueError(f"terms must be matrices whose product has shape ({m}, {n})")
         multiply_doubles(terms[0], terms[1], tf_exact_round_tile, &call)
-        return call.left
-    with nogil:
-        failed = tf_exact_round(&call)
-    if failed:
-        raise_failure()
-    return call.left
+    else:
+        with nogil:
+            failed = tf_exact_round(&call)
+        if failed:
+            raise_failure()
+    return pairs[:call.left] if call.left <= most else None
