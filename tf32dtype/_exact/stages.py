@@ -73,8 +73,9 @@ def multiply_rows(
         every = np.stack(np.divmod(np.arange(result.size), len(y)), axis=1)
         found, are_finite = multiply_pairs(x, y, dtype, rounding, every)
         return found.reshape(result.shape), are_finite
-    product = _Product(x, y, result, rounding)
-    product.compute()
+    with np.errstate(all="ignore"):
+        product = _Product(x, y, result, rounding)
+        product.compute()
     return result, product.is_finite()
 
 
@@ -87,8 +88,9 @@ def multiply_pairs(
         one, other = (_core.exact_load(z) for z in (x, y))
         _core.exact_dots(one, other, pairs, result, rounding)
         return result, False
-    product = _Product(x, y, result, rounding)
-    product.elements(pairs)
+    with np.errstate(all="ignore"):
+        product = _Product(x, y, result, rounding)
+        product.elements(pairs)
     return result, product.is_finite()
 
 
@@ -108,7 +110,7 @@ def float64_error(depth: int) -> float:
 
 
 def compensated_error(k: int) -> float:
-    """Bound the error of `_core.exact_elements`' dot products, relative to the norms."""
+    """Bound the error of compensated dot products, relative to the norms."""
     return 2.1 * ((k / 8 + 64) * U) ** 2
 
 
@@ -116,8 +118,7 @@ class _Product:
     """A product of rows, and its result."""
 
     def __init__(self, x: Array, y: Array, out: Array, rounding: int) -> None:
-        with np.errstate(all="ignore"):
-            self._x, self._y = Rows.of(x), Rows.of(y)
+        self._x, self._y = Rows.of(x), Rows.of(y)
         self._out, self._rounding = out, rounding
         self._slices: tuple[Slices, Slices] | None = None
         self._buffer = np.empty(0)
@@ -125,14 +126,13 @@ class _Product:
     def compute(self) -> None:
         """Compute all elements."""
         m, n = self._out.shape
-        with np.errstate(all="ignore"):
-            if self._out.dtype == np.float32 or self._is_exact():
-                height = max(_PLACES // n, _LEAST_HEIGHT)
-                for top in range(0, m, height):
-                    self._first_stage(slice(top, min(top + height, m)))
-            else:
-                self._sliced(slice(0, m))
-            self._add_special()
+        if self._out.dtype == np.float32 or self._is_exact():
+            height = max(_PLACES // n, _LEAST_HEIGHT)
+            for top in range(0, m, height):
+                self._first_stage(slice(top, min(top + height, m)))
+        else:
+            self._sliced(slice(0, m))
+        self._add_special()
 
     def _is_exact(self) -> bool:
         """Return whether float64 products have no rounding."""

@@ -90,21 +90,21 @@ TF_INLINE doubles numbers_at(const char *items, ptrdiff_t apart, size_t count, i
 }
 
 /* Returns the facts of a row whose numbers adjoin. */
-TF_INLINE struct tf_row_facts facts_along(const char *items, size_t k, int is_float)
+TF_INLINE struct tf_row_facts facts_along(const char *items, size_t k)
 {
-    const ptrdiff_t size = is_float ? sizeof(float) : sizeof(double);
+    const ptrdiff_t size = sizeof(double);
     struct lanes lanes[2] = {no_numbers(), no_numbers()};
     size_t i = 0;
     for (; i + 2 * PLACES <= k; i += 2 * PLACES) {
         UNROLLED for (int v = 0; v < 2; v++) {
             const char *from = items + (ptrdiff_t)(i + (size_t)v * PLACES) * size;
-            add_numbers(&lanes[v], numbers_at(from, size, PLACES, is_float));
+            add_numbers(&lanes[v], numbers_at(from, size, PLACES, 0));
         }
     }
     for (; i < k; i += PLACES) {
         const size_t count = k - i < PLACES ? k - i : PLACES;
         add_numbers(&lanes[0],
-                    numbers_at(items + (ptrdiff_t)i * size, size, count, is_float));
+                    numbers_at(items + (ptrdiff_t)i * size, size, count, 0));
     }
     const longs lowest = lesser_longs(lanes[0].lowest, lanes[1].lowest);
     const longs largest = greater_longs(lanes[0].largest, lanes[1].largest);
@@ -136,6 +136,88 @@ TF_INLINE void facts_across(const char *items, ptrdiff_t step, ptrdiff_t along, 
     }
 }
 
+/* -- float32 --------------------------------------------------------------------------- */
+
+/* As struct lanes, for float32. */
+struct float_lanes {
+    doubles squares[2];
+    words lowest, largest;
+};
+
+TF_INLINE struct float_lanes no_floats(void)
+{
+    return (struct float_lanes){.lowest = (words){0} + 0x7F800000U};
+}
+
+/* As lowest_bits and add_numbers. */
+TF_INLINE void add_floats(struct float_lanes *lanes, floats x)
+{
+    const words bits = (words)x & 0x7FFFFFFFU;
+    const words is_power = (words)((bits & 0x7FFFFFU) == 0), is_zero = (words)(bits == 0);
+    const floats without = (floats)(bits & (bits - 1) & ~is_power);
+    const words lowest = (words)((floats)bits - without) | (is_zero & 0x7F800000U);
+    UNROLLED for (int half = 0; half < 2; half++) {
+        const doubles wide = half_of_floats(x, half);
+        lanes->squares[half] += wide * wide;
+    }
+    lanes->lowest = lesser_words(lanes->lowest, lowest);
+    lanes->largest = greater_words(lanes->largest, bits);
+}
+
+static struct tf_row_facts facts_of_floats(double squares, uint32_t lowest, uint32_t largest,
+                                           size_t k)
+{
+    float least, most;
+    memcpy(&least, &lowest, sizeof least);
+    memcpy(&most, &largest, sizeof most);
+    return (struct tf_row_facts){norm_of(squares, k), least, most, !isfinite(most)};
+}
+
+TF_INLINE floats some_floats(const char *items, size_t count)
+{
+    floats x = {0};
+    if (count == LANES) {
+        memcpy(&x, items, sizeof x);
+    } else {
+        memcpy(&x, items, count * sizeof(float));
+    }
+    return x;
+}
+
+static struct tf_row_facts facts_along_floats(const char *items, size_t k)
+{
+    struct float_lanes lanes = no_floats();
+    size_t i = 0;
+    for (; i + LANES <= k; i += LANES) {
+        add_floats(&lanes, some_floats(items + i * sizeof(float), LANES));
+    }
+    if (i < k) {
+        add_floats(&lanes, some_floats(items + i * sizeof(float), k - i));
+    }
+    uint32_t lowest = lanes.lowest[0], largest = lanes.largest[0];
+    for (int lane = 1; lane < LANES; lane++) {
+        lowest = lanes.lowest[lane] < lowest ? lanes.lowest[lane] : lowest;
+        largest = lanes.largest[lane] > largest ? lanes.largest[lane] : largest;
+    }
+    return facts_of_floats(sum_of(lanes.squares[0] + lanes.squares[1]), lowest, largest, k);
+}
+
+/* Writes the facts of LANES rows that are one number apart. */
+static void facts_across_floats(const char *items, ptrdiff_t along, size_t k,
+                                struct tf_row_facts *facts)
+{
+    struct float_lanes lanes = no_floats();
+    for (size_t i = 0; i < k; i++, items += along) {
+        add_floats(&lanes, some_floats(items, LANES));
+    }
+    for (size_t row = 0; row < LANES; row++) {
+        facts[row] = facts_of_floats(lanes.squares[row / PLACES][row % PLACES],
+                                     lanes.lowest[row], lanes.largest[row], k);
+    }
+}
+
+/* -- both ------------------------------------------------------------------------------ */
+
 /* `is_float` is a constant in each inlined copy. */
 TF_INLINE void facts_of_rows(const char *items, ptrdiff_t step, ptrdiff_t along, size_t rows,
                              size_t k, struct tf_row_facts *facts, int is_float)
@@ -143,14 +225,19 @@ TF_INLINE void facts_of_rows(const char *items, ptrdiff_t step, ptrdiff_t along,
     const ptrdiff_t size = is_float ? sizeof(float) : sizeof(double);
     if (along == size) {
         for (size_t i = 0; i < rows; i++) {
-            facts[i] = facts_along(items + (ptrdiff_t)i * step, k, is_float);
+            const char *from = items + (ptrdiff_t)i * step;
+            facts[i] = is_float ? facts_along_floats(from, k) : facts_along(from, k);
         }
         return;
     }
     size_t i = 0;
     for (; i + 2 * PLACES <= rows && step == size; i += 2 * PLACES) { /* constants */
-        facts_across(items + (ptrdiff_t)i * size, size, along, 2 * PLACES, k, facts + i,
-                     is_float);
+        const char *from = items + (ptrdiff_t)i * size;
+        if (is_float) {
+            facts_across_floats(from, along, k, facts + i);
+        } else {
+            facts_across(from, size, along, 2 * PLACES, k, facts + i, 0);
+        }
     }
     for (; i < rows; i += 2 * PLACES) {
         const size_t count = rows - i < 2 * PLACES ? rows - i : 2 * PLACES;
