@@ -42,9 +42,11 @@ struct tf_exact_kernels {
     void (*facts)(const char *items, ptrdiff_t step, ptrdiff_t along, size_t rows, size_t k,
                   struct tf_row_facts *facts, int is_float);
     /* Moves multiples of 2^exponent from a row to a slice: rounds each number to such a
-     * multiple, and leaves the rest. Magnitudes must be at most 2^(exponent + 50). Returns
+     * multiple, and leaves the rest. The slice has float64 numbers, or float32 ones, which
+     * must hold them. Magnitudes must be at most 2^(exponent + 50). Returns
      * the norms of the slice and the rest in norms[0] and norms[1], as tf_row_facts. */
-    void (*slice)(double *rest, double *slice, size_t k, int exponent, double *norms);
+    void (*slice)(double *rest, void *slice, size_t k, int exponent, int is_float,
+                  double *norms);
     /* Writes sums[0] + sums[1], the sum of n products. Its error is at most the product of
      * the norms times 2 ((n / 8 + 64) 2^-53)^2. All products must be multiples of 2^-960,
      * and their sums at most 2^960. */

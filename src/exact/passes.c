@@ -78,8 +78,10 @@ int tf_exact_load(struct tf_exact_matrix given, double *rows, struct tf_row_fact
 /* -- slices -------------------------------------------------------------------------- */
 
 struct slice_call {
-    double *rest, *slice;
+    double *rest;
+    char *slice;
     size_t k;
+    int is_float;
     const int64_t *exponents;
     double *norms;
 };
@@ -88,15 +90,17 @@ static void slice_rows(const void *context, size_t first, size_t end)
 {
     const struct slice_call *call = context;
     for (size_t i = first; i < end; i++) {
-        tf_isa->exact->slice(call->rest + i * call->k, call->slice + i * call->k, call->k,
-                             (int)call->exponents[i], call->norms + 2 * i);
+        const size_t itemsize = call->is_float ? sizeof(float) : sizeof(double);
+        tf_isa->exact->slice(call->rest + i * call->k, call->slice + i * call->k * itemsize,
+                             call->k, (int)call->exponents[i], call->is_float,
+                             call->norms + 2 * i);
     }
 }
 
-int tf_exact_slice(double *rest, double *slice, size_t m, size_t k,
+int tf_exact_slice(double *rest, void *slice, size_t m, size_t k, int is_float,
                    const int64_t *exponents, double *norms)
 {
-    const struct slice_call call = {rest, slice, k, exponents, norms};
+    const struct slice_call call = {rest, slice, k, is_float, exponents, norms};
     return do_pass(slice_rows, &call, m, k, 1);
 }
 

@@ -12,7 +12,7 @@
 int tf_exact_load(struct tf_exact_matrix given, double *rows, struct tf_row_facts *facts);
 
 /* Slices rows: see `slice` in struct tf_exact_kernels. Writes two norms for each row. */
-int tf_exact_slice(double *rest, double *slice, size_t m, size_t k,
+int tf_exact_slice(double *rest, void *slice, size_t m, size_t k, int is_float,
                    const int64_t *exponents, double *norms);
 
 /* The sums of m rows, their bounds and their results. `first` is the first row. Arrays of

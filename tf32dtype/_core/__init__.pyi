@@ -217,7 +217,7 @@ def exact_facts(
 ) -> tuple[NDArray[np.float64], tuple[float, float, float]]: ...
 def exact_slice(
     rest: NDArray[np.float64],
-    slice: NDArray[np.float64],
+    slice: NDArray[Any],
     exponents: NDArray[np.int64],
 ) -> NDArray[np.float64]: ...
 def exact_elements(

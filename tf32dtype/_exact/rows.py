@@ -118,7 +118,7 @@ class Slices:
         """Cut slices until the rest is a small share of each row."""
         while (self.rests > smallest * self._scale).any() and len(self.parts) < most:
             exponents = self._tops - (len(self.parts) + 1) * self.bits
-            part = np.empty_like(self._rest)
+            part = np.empty(self._rest.shape, self._dtype(exponents))
             norms = _core.exact_slice(self._rest, part, exponents)
             counts = np.ldexp(norms[:, 0], -exponents)
             self.most = max(self.most, float(counts.max(initial=0)))
@@ -126,6 +126,12 @@ class Slices:
             whole, self.rests = np.sqrt(squares).T.copy()
             self.parts.append(part.reshape(-1, self.blocks * self.depth))
             self.norms.append(whole)
+
+    def _dtype(self, exponents: Array) -> type[np.floating[Any]]:
+        """Return float32 if it holds a slice of multiples of 2^exponents."""
+        is_narrow = self.bits <= 25 and exponents.min(initial=0) >= -149
+        is_narrow &= exponents.max(initial=0) + self.bits <= 127
+        return np.float32 if is_narrow else np.float64
 
     def products_are_exact(self, other: Slices) -> bool:
         """Return whether all products of slices are sums of integers up to 2^53."""

@@ -47,7 +47,7 @@ cdef extern from "exact/kernels.h" nogil:
 
 cdef extern from "exact/passes.h" nogil:
     int tf_exact_load(tf_exact_matrix, double *, tf_row_facts *)
-    int tf_exact_slice(double *, double *, size_t, size_t, const int64_t *, double *)
+    int tf_exact_slice(double *, void *, size_t, size_t, int, const int64_t *, double *)
     struct tf_exact_rounding:
         tf_row_of_sums first
         size_t m

@@ -201,16 +201,18 @@ def exact_facts(x):
 def exact_slice(rest, slice, exponents):
     """Move multiples of 2**exponents from the rows of `rest` to `slice`.
 
-    Return the norms of both, of shape (m, 2)."""
+    `slice` is float64, or float32 if this holds the multiples. Return the norms of
+    both, of shape (m, 2)."""
     cdef size_t m = len(rest), k = rest.shape[1]
     cdef double *source = doubles_of(rest, rest.shape)
-    cdef double *target = doubles_of(slice, rest.shape)
+    cdef bint is_float = slice.dtype == np.float32
+    cdef void *target = items_of(slice, rest.shape, np.float32 if is_float else np.float64)
     cdef const int64_t *units = <const int64_t *>items_of(exponents, (m,), np.int64)
     norms = np.empty((m, 2))
     cdef double *lengths = doubles_of(norms, (m, 2))
     cdef int failed
     with nogil:
-        failed = tf_exact_slice(source, target, m, k, units, lengths)
+        failed = tf_exact_slice(source, target, m, k, is_float, units, lengths)
     if failed:
         raise_failure()
     return norms

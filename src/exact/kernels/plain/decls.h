@@ -10,8 +10,8 @@ void TF_PLAIN_NAME(tf_load_rows)(const char *items, ptrdiff_t step, ptrdiff_t al
 void TF_PLAIN_NAME(tf_facts_of_rows)(const char *items, ptrdiff_t step, ptrdiff_t along,
                                      size_t rows, size_t k, struct tf_row_facts *facts,
                                      int is_float);
-void TF_PLAIN_NAME(tf_slice_row)(double *rest, double *slice, size_t k, int exponent,
-                                 double *norms);
+void TF_PLAIN_NAME(tf_slice_row)(double *rest, void *slice, size_t k, int exponent,
+                                 int is_float, double *norms);
 void TF_PLAIN_NAME(tf_compensated_dot)(const double *x, const double *y, size_t n,
                                        double *sums);
 void TF_PLAIN_NAME(tf_compensated_sum)(const double *x, size_t n, double *sums);

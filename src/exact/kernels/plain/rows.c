@@ -326,8 +326,8 @@ void TF_PLAIN_NAME(tf_load_rows)(const char *items, ptrdiff_t step, ptrdiff_t al
 /* -- slices -------------------------------------------------------------------------- */
 
 /* A number plus 1.5 * 2^(exponent + 52) is rounded to a multiple of 2^exponent. */
-void TF_PLAIN_NAME(tf_slice_row)(double *rest, double *slice, size_t k, int exponent,
-                                 double *norms)
+TF_INLINE void slice_row(double *rest, void *slice, size_t k, int exponent, int is_float,
+                         double *norms)
 {
     const doubles much = all_lanes(ldexp(0x1.8p52, exponent));
     doubles squares = all_lanes(0), lost = all_lanes(0);
@@ -337,7 +337,12 @@ void TF_PLAIN_NAME(tf_slice_row)(double *rest, double *slice, size_t k, int expo
         const doubles cut = (x + much) - much, left = x - cut;
         squares += cut * cut;
         lost += left * left;
-        memcpy(slice + i, &cut, sizeof cut);
+        if (is_float) {
+            const few_floats narrow = singles_of(cut);
+            memcpy((float *)slice + i, &narrow, sizeof narrow);
+        } else {
+            memcpy((double *)slice + i, &cut, sizeof cut);
+        }
         memcpy(rest + i, &left, sizeof left);
     }
     double some = 0, few = 0;
@@ -345,9 +350,23 @@ void TF_PLAIN_NAME(tf_slice_row)(double *rest, double *slice, size_t k, int expo
         const double cut = (rest[i] + much[0]) - much[0], left = rest[i] - cut;
         some += cut * cut;
         few += left * left;
-        slice[i] = cut;
+        if (is_float) {
+            ((float *)slice)[i] = (float)cut;
+        } else {
+            ((double *)slice)[i] = cut;
+        }
         rest[i] = left;
     }
     norms[0] = norm_of(sum_of(squares) + some, k);
     norms[1] = norm_of(sum_of(lost) + few, k);
+}
+
+void TF_PLAIN_NAME(tf_slice_row)(double *rest, void *slice, size_t k, int exponent,
+                                 int is_float, double *norms)
+{
+    if (is_float) {
+        slice_row(rest, slice, k, exponent, 1, norms);
+    } else {
+        slice_row(rest, slice, k, exponent, 0, norms);
+    }
 }
