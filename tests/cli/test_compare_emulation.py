@@ -73,6 +73,35 @@ def test_float64_operands(capsys: Any) -> None:
     assert "As accurate as NumPy's float64: crt17\n" in text
 
 
+def test_a_product_that_overflows_in_float32(capsys: Any) -> None:
+    rng = np.random.default_rng(1)
+    for name, shape in (("A.npy", (20, 100)), ("B.npy", (100, 20))):
+        exponents = rng.integers(-200, 200, shape)
+        np.save(name, np.ldexp(rng.standard_normal(shape), exponents))
+    command = ("compare", "A.npy", "B.npy", "--precision", "exact,crt7,crt20")
+    found = report(capsys, *command)
+    single, *_ = found["emulation"]["products"]
+    assert single["correctly_rounded"] == 0
+    assert single["largest_error"] == "inf"
+    assert single["largest_ulps"] is None
+    assert found["emulation"]["as_accurate_as_float32"] == ["crt7"]
+    assert found["condition"]["float32_overflows"]
+    assert found["condition"]["float32_bound_largest"] == "inf"
+    text = plain(capsys, *command)
+    assert "Error bound of float32 sums: none, since A, B or sum |x_i y_i|" in text
+    [row] = [line.split() for line in text.splitlines() if line.startswith("float32 ")]
+    assert row == ["float32", "0", "%", "-", "inf"]
+
+
+def test_results_that_are_rightly_infinite(capsys: Any) -> None:
+    np.save("A.npy", np.full((2, 3), 3e38, np.float32))
+    np.save("B.npy", np.full((3, 2), 3e38, np.float32))
+    command = ("compare", "A.npy", "B.npy", "--precision", "exact")
+    for row in report(capsys, *command)["emulation"]["products"]:
+        assert row["correctly_rounded"] == 1
+        assert row["largest_ulps"] == 0
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -49,10 +49,12 @@ matmuls         component multiplications that one multiplication takes
 bytes           of all operands, with all their components, and of the result
 ulps            difference of two devices in steps to the next float32
 max error       the largest error of a result, relative to sum |x_i y_i|
-max ulps        the largest difference from the exact result, rounded once
+max ulps        the largest difference from the exact result, rounded once; - if a
+                finite result became Inf or NaN
 
 The condition number of a dot product is sum |x_i y_i| / |sum x_i y_i|. Multiplied by
-k 2^-24, it bounds the relative error of a float32 sum of k products.
+k 2^-24, it bounds the relative error of a float32 sum of k products. There is no bound
+if A, B or sum |x_i y_i| has values out of the range of float32.
 
 The exit code is 1 if nothing reaches --target-db.
 """
@@ -384,7 +386,10 @@ def _print(report: dict[str, Any], tables: list[Table]) -> None:
             f" largest {condition['largest']}"
         )
         print(
-            "Error bound of float32 sums, relative:"
+            "Error bound of float32 sums: none, since A, B or sum |x_i y_i| overflows"
+            " in float32"
+            if report["condition"]["float32_overflows"]
+            else "Error bound of float32 sums, relative:"
             f" median {condition['float32_bound_median']},"
             f" largest {condition['float32_bound_largest']}"
         )

@@ -45,7 +45,7 @@ def table(found: Emulation) -> Table:
             [
                 result.name,
                 _percent(result.correct),
-                str(result.ulps) if result.ulps < 10**6 else number(result.ulps),
+                _ulps(result.ulps),
                 number(result.error),
             ]
             for result in [*found.native, *found.results]
@@ -60,8 +60,14 @@ def _percent(share: float) -> str:
     return f"{min(100 * share, 99.9999):.6g} %"
 
 
+def _ulps(ulps: int | None) -> str:
+    if ulps is None:
+        return "-"
+    return str(ulps) if ulps < 10**6 else number(ulps)
+
+
 def conclusions(found: Emulation) -> list[str]:
-    """Return which of the precisions suffice, and what truncates numbers."""
+    """Return which of the emulated precisions suffice, and what truncates numbers."""
     needed = found.needed
     enough = (
         f"no number is truncated from crt{needed.moduli} on"

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -142,11 +142,12 @@ def compare(
     numbers = a.size + b.size + a.shape[0] * b.shape[1]
     truth_b = b.astype(np.float64)
     with np.errstate(all="ignore"):
-        conditions, amax = _conditions(a, truth_b)
+        conditions = _Conditions.of(a, truth_b)
         losses = []
         for form in forms:
             scales = Scales()
             if scale and form.bits < 16:
+                amax = conditions.largest_result
                 tensors = (largest_magnitude(a), largest_magnitude(b), amax)
                 scales = Scales(*(power_of_two_scale(x, form) for x in tensors))
             loss = Loss(form, scales, form.dtype.itemsize * numbers)
@@ -160,26 +161,56 @@ def compare(
                 loss.count("a", truth_a, rounded_a)
                 loss.take(truth, rounded_a, loss.round("b", b))
                 advance()
-    return _condition_report(conditions, a.shape[1]), losses
+    return conditions.record(a.shape[1]), losses
 
 
 def conditions(a: Array, b: Array) -> dict[str, float]:
     """Condition numbers of the dot products, and bounds of float32's error."""
     with np.errstate(all="ignore"):
-        found, _ = _conditions(a, b.astype(np.float64))
-    return _condition_report(found, a.shape[1])
+        found = _Conditions.of(a, b.astype(np.float64))
+    return found.record(a.shape[1])
 
 
-def _conditions(a: Array, truth_b: Array) -> tuple[Array, float]:
-    """Condition numbers of all dot products, and the largest magnitude of one."""
-    conditions = np.empty((a.shape[0], truth_b.shape[1]), np.float32)
-    amax = 0.0
-    for rows in blocks(*conditions.shape):
-        truth_a = a[rows].astype(np.float64)
-        truth = np.abs(truth_a @ truth_b)
-        conditions[rows] = np.abs(truth_a) @ np.abs(truth_b) / truth
-        amax = max(amax, float(truth.max()))
-    return conditions, amax
+class _Conditions(NamedTuple):
+    """The condition numbers of all dot products."""
+
+    numbers: Array
+    #: the largest magnitude of a dot product
+    largest_result: float
+    #: the largest magnitude of an operand, or sum of magnitudes of products
+    largest: float
+
+    @classmethod
+    def of(cls, a: Array, truth_b: Array) -> Self:
+        numbers = np.empty((a.shape[0], truth_b.shape[1]), np.float32)
+        amax, largest = 0.0, float(np.abs(truth_b).max())
+        for rows in blocks(*numbers.shape):
+            truth_a = a[rows].astype(np.float64)
+            truth = np.abs(truth_a @ truth_b)
+            magnitudes = np.abs(truth_a) @ np.abs(truth_b)
+            numbers[rows] = magnitudes / truth
+            amax = max(amax, float(truth.max()))
+            largest = max(
+                largest, *(float(np.abs(x).max()) for x in (truth_a, magnitudes))
+            )
+        return cls(numbers, amax, largest)
+
+    def record(self, k: int) -> dict[str, float]:
+        """Summarize the numbers without the NaN of dot products of only zeros."""
+        known = self.numbers[~np.isnan(self.numbers)]
+        if known.size == 0:
+            known = np.ones(1, np.float32)
+        median = float(np.median(known))
+        largest = float(np.max(known))
+        overflows = self.largest > float(np.finfo(np.float32).max)
+        unit = np.inf if overflows else k * 2.0**-24
+        return {
+            "median": median,
+            "largest": largest,
+            "float32_overflows": overflows,
+            "float32_bound_median": unit * median,
+            "float32_bound_largest": unit * largest,
+        }
 
 
 def _float32_product(a: Array, b: Array) -> Array:
@@ -189,22 +220,6 @@ def _float32_product(a: Array, b: Array) -> Array:
         return a.astype(np.float32) @ b.astype(np.float32)
     sums: Array = np.matmul(a, b, dtype=np.float32)
     return sums
-
-
-def _condition_report(conditions: Array, k: int) -> dict[str, float]:
-    """Summarize condition numbers without the NaN of dot products of only zeros."""
-    known = conditions[~np.isnan(conditions)]
-    if known.size == 0:
-        known = np.ones(1, np.float32)
-    median = float(np.median(known))
-    largest = float(np.max(known))
-    unit = k * 2.0**-24
-    return {
-        "median": median,
-        "largest": largest,
-        "float32_bound_median": unit * median,
-        "float32_bound_largest": unit * largest,
-    }
 
 
 # -- text ---------------------------------------------------------------------

@@ -24,9 +24,9 @@ class Result(NamedTuple):
     scheme: Scheme | None
     #: the share of elements that are the exact ones, rounded once
     correct: float
-    #: the largest distance from these
-    ulps: int
-    #: the largest error relative to the sum of the products' magnitudes
+    #: the largest distance from these; None if a finite one became Inf or NaN
+    ulps: int | None
+    #: the largest error relative to the sum of the products' magnitudes; inf for NaN
     error: float
 
 
@@ -84,21 +84,24 @@ def measure(
     dtype = np.dtype(np.float32 if narrow else np.float64)
     x, y = a.astype(dtype), b.astype(dtype)
     wide_x, wide_y = x.astype(np.float64), y.astype(np.float64)
-    exact: Array = np.asarray(matmul(x, y, precision="exact", dtype=dtype))
-    wide = np.asarray(matmul(x, y, precision="exact", dtype=np.float64))
-    magnitudes = np.abs(wide_x) @ np.abs(wide_y)
+    with np.errstate(all="ignore"):
+        exact: Array = np.asarray(matmul(x, y, precision="exact", dtype=dtype))
+        wide = np.asarray(matmul(x, y, precision="exact", dtype=np.float64))
+        magnitudes = np.abs(wide_x) @ np.abs(wide_y)
 
     def compared(name: str, product: Array, unrounded: Array) -> Result:
-        errors = np.abs(unrounded - wide)
-        wrong = errors > 0
+        wrong = unrounded != wide
+        errors = np.abs(unrounded[wrong] - wide[wrong]) / magnitudes[wrong]
+        errors[np.isnan(errors)] = np.inf
         apart = ulp_distance(product, exact)
+        lost = np.any(~np.isfinite(product) & (product != exact))
         scheme = Scheme.of(name)
         return Result(
             name if scheme is None else scheme.name,
             scheme,
             float(np.mean(apart == 0)) if apart.size else 1.0,
-            int(np.max(apart, initial=0)),
-            float(np.max(errors[wrong] / magnitudes[wrong], initial=0.0)),
+            None if lost else int(np.max(apart, initial=0)),
+            float(np.max(errors, initial=0.0)),
         )
 
     results = []
