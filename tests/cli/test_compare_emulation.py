@@ -102,6 +102,12 @@ def test_results_that_are_rightly_infinite(capsys: Any) -> None:
         assert row["largest_ulps"] == 0
 
 
+def test_exact_without_emulated_precisions_has_no_conclusions(capsys: Any) -> None:
+    command = ("compare", "A.npy", "B.npy", "--precision", "exact")
+    assert [*report(capsys, *command)["emulation"]] == ["dtype", "products"]
+    assert plain(capsys, *command).splitlines()[-1].startswith("exact ")
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

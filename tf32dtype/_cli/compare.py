@@ -227,7 +227,8 @@ def _products(arguments: Namespace) -> Report:
     if emulated:
         report["emulation"] = compare_emulation.record(emulated)
         tables.append(compare_emulation.table(emulated))
-        report["conclusions"] = compare_emulation.conclusions(emulated)
+        if emulated.has_emulated:
+            report["conclusions"] = compare_emulation.conclusions(emulated)
     candidates: list[_Candidate] = [*found, *ways_found]
     _add_cheapest(report, arguments.target_db, candidates)
     return report, tables

@@ -11,9 +11,13 @@ from .._measures.emulation import Emulation, Result
 
 def record(found: Emulation) -> dict[str, Any]:
     """Return a record for JSON."""
-    return {
+    products = {
         "dtype": found.dtype.name,
         "products": [_record(result) for result in [*found.native, *found.results]],
+    }
+    if not found.has_emulated:
+        return products
+    return products | {
         "as_accurate_as_float32": _names(found.accurate_as(found.native[0])),
         "correctly_rounded": _names(found.correct()),
         "as_accurate_as_float64": _names(found.accurate_as(found.native[1])),

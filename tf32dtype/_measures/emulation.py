@@ -52,6 +52,11 @@ class Emulation(NamedTuple):
         """Return the first result of each kind that is as accurate as NumPy's."""
         return self._first(lambda result: result.error <= native.error)
 
+    @property
+    def has_emulated(self) -> bool:
+        """Whether a precision is emulated, and not only "exact" is given."""
+        return any(result.scheme is not None for result in self.results)
+
     def correct(self) -> list[Result]:
         """Return the first result of each kind that has no wrong element."""
         return self._first(lambda result: result.correct == 1)
