@@ -108,6 +108,20 @@ def test_exact_without_emulated_precisions_has_no_conclusions(capsys: Any) -> No
     assert plain(capsys, *command).splitlines()[-1].startswith("exact ")
 
 
+def test_operands_of_more_bits_than_float64(capsys: Any) -> None:
+    command = ("compare", "A.npy", "B.npy", "--precision", "exact")
+    record = report(capsys, *command)["condition"]
+    np.save("A.npy", np.load("A.npy").astype(np.longdouble))
+    assert report(capsys, *command)["condition"] == record
+    third = np.longdouble(1) / 3
+    if third == float(third):
+        pytest.skip("longdouble is float64")
+    for number in (third, np.int64(2**53 + 1)):
+        np.save("A.npy", np.full((30, 90), number))
+        message = f"float64; got {number.dtype} with more bits. Save x.astype"
+        assert message in complaint(capsys, *command)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -320,6 +320,12 @@ def _factors(arguments: Namespace) -> tuple[Array, Array]:
                 f"{name} must be a matrix or a vector; got shape {x.shape}. To compare"
                 f" storage formats use: tf32dtype compare {name}"
             )
+        if not _fits_float64(x):
+            raise UserError(
+                f"{name} must hold numbers that float64 holds exactly, since products"
+                f" are compared in float64; got {x.dtype} with more bits. Save"
+                " x.astype(np.float64)"
+            )
     a = a[np.newaxis] if a.ndim == 1 else a
     b = b[:, np.newaxis] if b.ndim == 1 else b
     if a.shape[1] != b.shape[0]:
@@ -328,6 +334,14 @@ def _factors(arguments: Namespace) -> tuple[Array, Array]:
             f"got {a.shape[1]} and {b.shape[0]}"
         )
     return a, b
+
+
+def _fits_float64(x: Array) -> bool:
+    """Return whether float64 holds all numbers, as far as longdouble shows it."""
+    if x.dtype.kind not in "iuf" or x.dtype.itemsize < 8 or x.dtype == np.float64:
+        return True
+    with np.errstate(all="ignore"):
+        return bool(np.all(x.astype(np.float64) == x.astype(np.longdouble)))
 
 
 # -- reports --------------------------------------------------------------------
