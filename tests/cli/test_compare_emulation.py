@@ -136,6 +136,19 @@ def test_options_that_make_no_sense(
     assert message in complaint(capsys, *command)
 
 
-def test_unknown_numbers_of_moduli(capsys: Any) -> None:
-    command = ("compare", "A.npy", "B.npy", "--precision", "crt21")
-    assert "precision must be one of" in complaint(capsys, *command)
+@pytest.mark.parametrize("name", ["crt", "crt1", "CRT21", "crt2fast", "int8x100"])
+def test_unknown_numbers_of_moduli(name: Any, capsys: Any) -> None:
+    fix = "Use crtN, crtN_fast or int8xN with N from 2 to 20"
+    command = ("compare", "A.npy", "B.npy", "--precision", name)
+    message = complaint(capsys, *command)
+    assert "precision must be one of" in message
+    assert message.endswith(f"got {name!r}. {fix}\n")
+    with pytest.raises(ValueError, match=f"got {name!r}. {fix}"):
+        td.matmul(np.eye(2), np.eye(2), precision=name)
+
+
+@pytest.mark.parametrize("name", ["exakt", "int8x_4"])
+def test_names_with_errors(name: str, capsys: Any) -> None:
+    command = ("compare", "A.npy", "B.npy", "--precision", name)
+    near = {"exakt": "exact?", "int8x_4": "int8x4"}[name]
+    assert f"Did you mean {near}" in complaint(capsys, *command)

@@ -34,8 +34,16 @@ MODULI = (
 COUNTS = range(2, len(MODULI) + 1)
 
 _NAME = re.compile(r"(crt|int8x)([1-9]\d?)(_fast)?", re.IGNORECASE)
+_SIMILAR = re.compile(r"(crt|int8x)\d*(_?fast)?", re.IGNORECASE)
 #: Bits of the upper bounds of magnitudes in accurate and in fast mode.
 _BOUND_BITS, _NORM_BITS = 5, 16
+
+
+def advice(name: str) -> str:
+    """Return which names exist near a name that `Scheme.of` does not know, or ""."""
+    if _SIMILAR.fullmatch(name) is None:
+        return ""
+    return f"Use crtN, crtN_fast or int8xN with N from {COUNTS[0]} to {COUNTS[-1]}"
 
 
 class Scheme(NamedTuple):

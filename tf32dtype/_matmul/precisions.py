@@ -27,7 +27,7 @@ from .._exact.rounding import EXACT_ROUNDINGS, ExactRounding, check_rounding
 from .._formats.aliases import BLOCK_FORMATS, canonical, cure, meanings
 from .._formats.quantize import ROUNDINGS, Tf32Rounding
 from .._integer_products.products import IntegerProducts
-from .._integer_products.schemes import IntegerPrecision, Scheme
+from .._integer_products.schemes import IntegerPrecision, Scheme, advice
 
 if TYPE_CHECKING:
     from ..tensor_core.device import DeviceName
@@ -212,8 +212,9 @@ def find_precision(name: object) -> Precision:
             f" --precision {kinds}`. To multiply in it, use td.blocks.quantize"
         )
     if row is None:
-        fix = cure(text) or ""
-        use = text.lower() in ("fp8", "float8") or "td.blocks" in fix
+        near = advice(text)
+        fix = near or cure(text) or ""
+        use = near or text.lower() in ("fp8", "float8") or "td.blocks" in fix
         listing = "td.typing.PrecisionName"
         names = [*COMMON, *known()]
         raise ValueError(

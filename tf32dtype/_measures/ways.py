@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from .. import blocks as arrays_of_blocks
 from .._base.errors import UserError
 from .._base.wording import one_of
+from .._integer_products.schemes import IntegerPrecision, advice
 from .._matmul.matmul import matmul
-from .._matmul.precisions import COMMON, PRECISIONS, Precision, find_precision
+from .._matmul.precisions import COMMON, EXACT, PRECISIONS, Precision, find_precision
 from ..blocks.formats import formats as block_formats
 from .format_facts import facts, known
 from .units import Unit
@@ -137,8 +138,10 @@ def _find(name: str) -> Way:
     try:
         precision = find_precision(name)
     except ValueError:
-        names = [*COMMON, *all_names()]
-        fix = f"Use --formats for the format {name}" if name in known() else None
+        names = [*COMMON, *all_names(), EXACT, *get_args(IntegerPrecision)]
+        fix = advice(name) or None
+        if name in known():
+            fix = f"Use --formats for the format {name}"
         listing = "td.typing.PrecisionName or td.blocks.formats"
         raise UserError(one_of("precision", name, names, listing, fix)) from None
     return Way(precision.short, precision)
