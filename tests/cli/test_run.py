@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 import signal
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
 
 import tf32dtype as td
 from tests.support import command_line, forks, interpreters
+from tf32dtype._exact.rounding import ExactRounding
 
 PRODUCTS = """
 import numpy as np
@@ -254,9 +255,20 @@ def test_what_is_wrong_is_one_line(
         assert said in command_line.complaint(capsys, "run", *words)
 
 
+def test_roundings_of_exact_results(folder: Path) -> None:
+    found = set()
+    for rounding in get_args(ExactRounding):
+        words = ("--precision", "exact", "--rounding", rounding)
+        line, *_ = tf32dtype(*words, "products.py", folder=folder).stdout.split()
+        assert line == product(precision="exact", rounding=rounding)
+        found.add(line)
+    assert len(found) > 2
+
+
 def test_help() -> None:
     done = tf32dtype("--help", folder=Path.cwd())
     assert done.returncode == 0
     assert "--precision" in done.stdout
     assert "bf16x9" in done.stdout
+    assert "--rounding " + "|".join(get_args(ExactRounding)) in done.stdout
     assert "--strict" in done.stdout

@@ -3,7 +3,7 @@
 from argparse import ArgumentParser, Namespace
 from typing import Any, get_args
 
-from .._formats.quantize import Tf32Rounding
+from .._exact.rounding import ExactRounding
 from .._matmul.precisions import PRECISIONS, Scale, Settings, SpecialValues, Unless
 from . import add_options
 
@@ -40,9 +40,10 @@ def add_precision(parser: ArgumentParser) -> tuple[Any, Any]:
     for option, kind, default, text in (
         (
             "--rounding",
-            Tf32Rounding,
+            ExactRounding,
             usual.rounding,
-            "round operands to tf32 in this direction (default: ties_to_even; with"
+            "round operands to tf32 by ties_to_even, ties_to_away or toward_zero; with"
+            " exact, round results by any of these (default: ties_to_even; with"
             " --device, that of the device's library)",
         ),
         (
