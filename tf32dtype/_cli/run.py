@@ -69,7 +69,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     options = {
         "--no-blas": "change only NumPy's functions, not its methods or other libraries"
         " (default: all callers of BLAS)",
-        "--no-children": "exclude child processes (default: included)",
+        "--no-children": "exclude child processes (default: included; with exact, crtN,"
+        " int8xN or --device, their multiplications are only counted as unchanged)",
     }
     add_options(scope, options)
     add_torch(parser)
@@ -136,8 +137,11 @@ def run(arguments: Namespace) -> NoReturn:
     watch_loops()
     set_folders()
     counts = Counts()
-    if blas and not (arguments.no_children or only or but or planned):
-        preload.for_children(settings, arguments.quiet)
+    counts_children = (
+        _core.blas_available()
+        and not (arguments.no_blas or arguments.no_children or only or but or planned)
+        and preload.for_children(settings, arguments.quiet)
+    )
     with scope:
         ending = end_of_program(arguments)
     with suppress(RuntimeError):  # memory was short, as the summary says
@@ -153,7 +157,7 @@ def run(arguments: Namespace) -> NoReturn:
     failure = (
         f"raised {kind_and_message(ending.error)}" if isinstance(ending, Failed) else ""
     )
-    summary = reached(label, settings, counts, formats, failure)
+    summary = reached(label, settings, counts, formats, failure, counts_children)
     whole = keep("run", path, lambda: strict_json(summary.record()) + "\n")
     if not arguments.quiet:
         print_reached(summary)

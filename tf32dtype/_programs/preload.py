@@ -62,12 +62,25 @@ def environment(settings: Settings, quiet: bool = False) -> dict[str, str]:
     return found
 
 
-def for_children(settings: Settings, quiet: bool) -> None:
+def for_children(settings: Settings, quiet: bool) -> bool:
     """Set the variables that make child processes use the precision.
 
-    With a device's precision and with "exact" it does nothing.
+    They cannot use a device's precision, "exact" and emulated precisions. Then their
+    products are only counted.
+
+    Returns
+    -------
+    bool
+        Whether their products are only counted.
     """
-    if settings.device is None and whole_name(settings.precision) is None:
-        if path := _core.share_counts():
-            os.environ["TF32DTYPE_BLAS_COUNTS"] = path
-        os.environ.update(environment(settings, quiet))
+    only_counts = settings.device is not None or whole_name(settings.precision)
+    if only_counts and os.environ.get(VARIABLE):
+        return False  # they use the precision that this variable names
+    path = _core.share_counts()
+    if path:
+        os.environ["TF32DTYPE_BLAS_COUNTS"] = path
+    if only_counts and not path:
+        return False
+    used = Settings(None) if only_counts else settings
+    os.environ.update(environment(used, quiet))
+    return bool(only_counts)

@@ -125,7 +125,7 @@ class Reached(NamedTuple):
         lines += [f"  {one.line()}" for one in self.unchanged]
         if not (self.calls or self.unchanged or self.rounded):
             lines.append(f"  The program made no {MULTIPLICATION}.")
-            if not self.arithmetic:
+            if not self.arithmetic and precisions.whole_name(self.precision) is None:
                 lines.append("  Use --arithmetic to round NumPy's other operations.")
         print("\n".join(lines), file=stream)
 
@@ -176,6 +176,7 @@ def reached(
     counts: Counts,
     arithmetic: str | None = None,
     ending: str = "",
+    counts_children: bool = False,
 ) -> Reached:
     """Return the summary of this process and those that it started.
 
@@ -191,18 +192,22 @@ def reached(
         The format to which NumPy's arithmetic was rounded.
     ending : str
         How the program failed: "raised ValueError: ...".
+    counts_children : bool
+        Whether products of child processes are only counted.
     """
     emulated: dict[tuple[str, str], tuple[int, int]] = {}
     others: dict[tuple[str, str], tuple[int, int]] = {}
-    for fate, dtype, routine, calls, adds in _core.blas_counts():
+    for fate, dtype, routine, calls, adds in counts.products():
         into, key = (emulated, (dtype, routine))
         if fate != "emulated":
+            if counts_children and routine == "dot" and adds == 2 * calls:
+                continue  # a child process has imported NumPy, which tests its BLAS
             into, key = others, (fate, dtype)
         before = into.get(key, (0, 0))
         into[key] = before[0] + calls, before[1] + adds
-    can = precisions.has_blas(settings.precision)
     found = [
-        _unchanged(*key, *size, settings.blas, can) for key, size in others.items()
+        _unchanged(*key, *size, settings, counts_children)
+        for key, size in others.items()
     ]
     for one in not_reached(counts, settings.lapack):
         work = f"{one.kind} ({one.name})" if one.name else one.kind
@@ -215,12 +220,26 @@ def reached(
 
 
 def _unchanged(
-    fate: str, dtype: str, calls: int, adds: int, blas: bool, has_blas: bool
+    fate: str,
+    dtype: str,
+    calls: int,
+    adds: int,
+    settings: Settings,
+    counts_children: bool,
 ) -> Unchanged:
     work, remedy = _FATES[fate]
-    if fate == "no precision" and not blas:
+    if fate == "no precision" and not precisions.has_blas(settings.precision):
+        work = f"{_PRODUCTS} by BLAS" + " or in child processes" * counts_children
+        remedy = (
+            f"{settings.precision} is only for real products by NumPy's functions in"
+            " this process"
+        )
+    elif fate == "no precision" and not settings.blas:
         work = f"{_PRODUCTS} by BLAS"
-        remedy = "Omit --no-blas to include them" if has_blas else ""
+        remedy = "Omit --no-blas to include them"
+    elif fate == "no precision" and counts_children:
+        work = f"{_PRODUCTS} in child processes or inside matmul_precision(None)"
+        remedy = "Start child processes with `tf32dtype run` to include them"
     if dtype == "complex128" and fate in ("float64", "complex"):
         remedy = "Use --float64 --complex64 to include them"
     return Unchanged(f"{dtype} {work}", calls, adds, None, remedy)

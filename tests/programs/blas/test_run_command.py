@@ -315,6 +315,61 @@ def test_children(folder: Path) -> None:
         assert bool(done.stderr) == (options != ["--quiet"])
 
 
+@pytest.mark.parametrize(
+    ("options", "work"),
+    [
+        (["exact"], "in child processes or inside matmul_precision(None)"),
+        (["bf16", "--device", "H100"], "in child processes or inside matmul_precision"),
+        (["crt10"], "by BLAS or in child processes"),
+    ],
+)
+def test_children_that_cannot_use_the_precision(
+    options: list[str], work: str, folder: Path
+) -> None:
+    starts(folder)
+    text = f"{MATRIX}\nx @ x\n" + (folder / "starts.py").read_text()
+    (folder / "starts.py").write_text(text)
+    words = ("run", "--precision", *options)
+    first, second, *others = tf32dtype(folder, *words, "starts.py").stderr.splitlines()
+    assert first.endswith(f"ran in {options[0]} (50.0 % of all multiply-adds)")
+    assert second == "  float32: 1 gemm"
+    [line] = others
+    assert line.startswith(f"  unchanged: float32 matrix multiplications {work}")
+    assert "1 call, 2.7e+04 multiply-adds" in line
+    for option in ("--no-children", "--quiet"):
+        done = tf32dtype(folder, *words, option, "starts.py")
+        assert "child" not in done.stderr
+        assert done.stdout == "False\n"
+
+
+def test_a_child_that_runs_the_command(folder: Path) -> None:
+    command = ["-m", "tf32dtype", "run", "--precision", "exact", "child.py"]
+    (folder / "runs.py").write_text(
+        f"{MATRIX}\nx @ x\nimport subprocess, sys\n"
+        f"subprocess.run([sys.executable, *{command}])\n"
+    )
+    done = tf32dtype(folder, *command[2:-1], "runs.py")
+    all_of_one = "tf32dtype: 1 matrix multiplication ran in exact (100.0 %"
+    assert done.stderr.count(all_of_one) == 2
+    assert "unchanged" not in done.stderr
+
+
+def test_products_that_emulated_precisions_leave_out(folder: Path) -> None:
+    (folder / "leaves.py").write_text(f"{MATRIX}\nx.dot(x), (x + 0j) @ x\n")
+    words = ("run", "--precision", "crt4", "--no-children", "leaves.py")
+    _, *others = tf32dtype(folder, *words).stderr.splitlines()
+    for dtype, line in zip(("float32", "complex64"), others, strict=True):
+        assert line.startswith(f"  unchanged: {dtype} matrix multiplications by BLAS,")
+        end = "crt4 is only for real products by NumPy's functions in this process"
+        assert line.endswith(end)
+
+
+def test_arithmetic_is_no_advice_for_exact(folder: Path) -> None:
+    for name, lines in (("bf16", 3), ("exact", 2), ("crt4", 2)):
+        done = tf32dtype(folder, "run", "--precision", name, "nothing.py")
+        assert len(done.stderr.splitlines()) == lines
+
+
 @pytest.mark.exhaustive
 def test_children_of_multiprocessing(folder: Path) -> None:
     (folder / "pools.py").write_text(

@@ -18,6 +18,20 @@ class Counts:
 
     def __init__(self) -> None:
         self._then = {row[:2]: row[2:] for row in _core.named_counts()}
+        self._products_then = {row[:3]: row[3:] for row in _core.blas_counts()}
+
+    def products(self) -> list[tuple[str, str, str, int, int]]:
+        """Return products since that moment: fate, dtype, routine, calls, size.
+
+        Earlier ones are those of a process that runs `tf32dtype run` as a child.
+        """
+        found = []
+        for fate, dtype, routine, calls, adds in _core.blas_counts():
+            before = self._products_then.get((fate, dtype, routine), (0, 0))
+            if calls > before[0]:
+                calls, adds = calls - before[0], adds - before[1]
+                found.append((fate, dtype, routine, calls, adds))
+        return found
 
     def since(self) -> list[tuple[str, str, int, float]]:
         """Return the counts since that moment: kind, name, calls, seconds."""
