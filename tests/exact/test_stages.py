@@ -238,10 +238,10 @@ def test_small_rests_of_midpoints(calls: Counter[str]) -> None:
 
 
 def near_midpoints(noise: float) -> Case:
-    """Return products that are `noise` of the norms away from midpoints of float32."""
+    """Return products that are `noise` away from midpoints of float32 near 1."""
     rng = np.random.default_rng(9)
     k = 40
-    x, y = rng.standard_normal((64, k)), rng.standard_normal((64, k))
+    x, y = 1024 * rng.standard_normal((64, k)), rng.standard_normal((64, k))
     x, y = np.hstack([x, -x]), np.hstack([y, y])
     x = np.hstack([x, np.ones((64, 3))])
     tail = np.stack(
