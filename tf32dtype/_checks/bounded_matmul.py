@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from .. import _core
 from .._base.arguments import checked_flag
-from .._base.caller import reports_errors
+from .._base.caller import errors_at_caller
 from .._base.matrices import unwrapped
 from .._base.options import refuse_unknown, shows
 from .._base.wording import brief
@@ -105,7 +105,6 @@ def matmul(
     **options: Unpack[ProductOptions],
 ) -> Any: ...
 @shows(ProductOptions, Settings)
-@reports_errors("matmul")
 def matmul(
     a: ArrayLike,
     b: ArrayLike,
@@ -208,13 +207,16 @@ def matmul(
     refuse_unknown("matmul", options, ProductOptions)
     settings = Settings(precision, **options)
     _check(settings)
-    x, y = own_array(a), own_array(b)
-    kept = x, y
-    target = unwrapped(out)
-    if isinstance(target, np.ndarray):  # the bound needs the operands as they were
-        kept = x.copy(), y.copy()
-    result = product.matmul(x, y, precision=precision, dtype=dtype, out=out, **options)
-    return result, _bound(*kept, np.asarray(result), settings)
+    with errors_at_caller("matmul"):
+        x, y = own_array(a), own_array(b)
+        kept = x, y
+        target = unwrapped(out)
+        if isinstance(target, np.ndarray):  # the bound needs the operands as they were
+            kept = x.copy(), y.copy()
+        result = product.matmul(
+            x, y, precision=precision, dtype=dtype, out=out, **options
+        )
+        return result, _bound(*kept, np.asarray(result), settings)
 
 
 def _check(settings: Settings) -> None:

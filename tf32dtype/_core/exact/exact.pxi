@@ -9,6 +9,10 @@ from tf32dtype._core.programs.blas.blas cimport *
 from tf32dtype._core.tensor_core.tensor_core cimport *
 
 
+# Comparing these is faster than comparing with a scalar type.
+_FLOAT32, _FLOAT64, _INT64, _BOOL = map(np.dtype, ("f4", "f8", "i8", "?"))
+
+
 def float64_matmul(a, b, out):
     """Compute a @ b, of float32 or float64, in float64, whatever the precision.
 
@@ -71,27 +75,27 @@ cdef int multiply_doubles(a, b, tf_sums_fn *store, const void *context) except -
 
 cdef double *doubles_of(cnp.ndarray array, tuple shape) except? NULL:
     """Return the items of a contiguous array of float64."""
-    return <double *>items_of(array, shape, np.float64)
+    return <double *>items_of(array, shape, _FLOAT64)
 
 
 cdef void *items_of(cnp.ndarray array, tuple shape, dtype) except? NULL:
     """Return the items of a contiguous array of a shape and a dtype."""
-    if (array.dtype != dtype or np.shape(array) != shape
+    if (array.dtype != dtype or (<object>array).shape != shape
             or not cnp.PyArray_IS_C_CONTIGUOUS(array)):
-        raise ValueError(f"array must be contiguous {np.dtype(dtype)} of shape {shape};"
-                         f" got {array.dtype} of shape {np.shape(array)}")
+        raise ValueError(f"array must be contiguous {dtype} of shape {shape};"
+                         f" got {array.dtype} of shape {(<object>array).shape}")
     return cnp.PyArray_DATA(array)
 
 
 cdef tf_exact_results results_of(cnp.ndarray out, int rounding) except *:
     cdef tf_exact_results results
-    if (out.dtype not in (np.float32, np.float64)
+    if (out.dtype not in (_FLOAT32, _FLOAT64)
             or not cnp.PyArray_IS_C_CONTIGUOUS(out)
             or not 0 <= rounding < TF_STOCHASTIC):
         raise ValueError("out must be contiguous float32 or float64, and rounding known;"
                          f" got {out.dtype} and {rounding}")
     results.data = cnp.PyArray_DATA(out)
-    results.is_float = out.dtype == np.float32
+    results.is_float = out.dtype == _FLOAT32
     results.rounding = <tf_rounding>rounding
     return results
 
@@ -113,7 +117,7 @@ def exact_dots(x, y, pairs, out, int rounding):
     cdef size_t k = x.shape[1], count = len(out)
     cdef const double *rows = doubles_of(x, x.shape)
     cdef const double *others = doubles_of(y, (len(y), k))
-    cdef const int64_t *places = <const int64_t *>items_of(pairs, (count, 2), np.int64)
+    cdef const int64_t *places = <const int64_t *>items_of(pairs, (count, 2), _INT64)
     cdef tf_exact_results results = results_of(out, rounding)
     cdef int failed
     with nogil:
@@ -124,14 +128,14 @@ def exact_dots(x, y, pairs, out, int rounding):
 
 cdef tf_exact_matrix matrix_of_numbers(cnp.ndarray x) except *:
     cdef tf_exact_matrix given
-    if x.dtype not in (np.float32, np.float64) or cnp.PyArray_NDIM(x) != 2:
+    if x.dtype not in (_FLOAT32, _FLOAT64) or cnp.PyArray_NDIM(x) != 2:
         raise ValueError(f"x must be a matrix of float32 or float64; got {x.dtype} of"
-                         f" shape {np.shape(x)}")
+                         f" shape {(<object>x).shape}")
     given.items = cnp.PyArray_BYTES(x)
     given.strides[0] = cnp.PyArray_STRIDE(x, 0)
     given.strides[1] = cnp.PyArray_STRIDE(x, 1)
-    given.m, given.k = np.shape(x)
-    given.is_float = x.dtype == np.float32
+    given.m, given.k = (<object>x).shape
+    given.is_float = x.dtype == _FLOAT32
     return given
 
 
@@ -140,7 +144,7 @@ def exact_sums(x, out, int rounding):
     cdef tf_exact_matrix given = matrix_of_numbers(x)
     cdef tf_exact_results results = results_of(out, rounding)
     cdef int failed
-    if np.shape(out) != (given.m,):
+    if (<object>out).shape != (given.m,):
         raise ValueError(f"out must have the shape ({given.m},); got {out.shape}")
     with nogil:
         failed = tf_exact_sums(given, results)
@@ -151,8 +155,8 @@ def exact_sums(x, out, int rounding):
 def exact_load(x):
     """Return the rows of a matrix of float32 or float64, as contiguous float64."""
     cdef tf_exact_matrix given = matrix_of_numbers(x)
-    rows = np.empty(np.shape(x))
-    cdef double *values = doubles_of(rows, np.shape(x))
+    rows = np.empty((<object>x).shape)
+    cdef double *values = doubles_of(rows, (<object>x).shape)
     cdef int failed
     with nogil:
         failed = tf_exact_load(given, values, NULL)
@@ -205,9 +209,9 @@ def exact_slice(rest, slice, exponents):
     both, of shape (m, 2)."""
     cdef size_t m = len(rest), k = rest.shape[1]
     cdef double *source = doubles_of(rest, rest.shape)
-    cdef bint is_float = slice.dtype == np.float32
-    cdef void *target = items_of(slice, rest.shape, np.float32 if is_float else np.float64)
-    cdef const int64_t *units = <const int64_t *>items_of(exponents, (m,), np.int64)
+    cdef bint is_float = slice.dtype == _FLOAT32
+    cdef void *target = items_of(slice, rest.shape, _FLOAT32 if is_float else _FLOAT64)
+    cdef const int64_t *units = <const int64_t *>items_of(exponents, (m,), _INT64)
     norms = np.empty((m, 2))
     cdef double *lengths = doubles_of(norms, (m, 2))
     cdef int failed
@@ -232,11 +236,11 @@ cdef tf_exact_side side_of(rows, size_t count, list kept) except *:
     side.given, side.operand = matrix_of_numbers(given), matrix_of_numbers(operand)
     side.norms = doubles_of(norms, (m,))
     if exponents is not None:
-        side.exponents = <const int64_t *>items_of(exponents, (m,), np.int64)
+        side.exponents = <const int64_t *>items_of(exponents, (m,), _INT64)
     if lost is not None:
         side.lost = doubles_of(lost, (m,))
     if special is not None:
-        side.special = <const uint8_t *>items_of(special, (m,), np.bool_)
+        side.special = <const uint8_t *>items_of(special, (m,), _BOOL)
     return side
 
 
@@ -268,10 +272,10 @@ def exact_elements(x, y, double error, pairs, out, int rounding):
     memset(&call, 0, sizeof(call))
     call.x, call.y = side_of(x, count, kept), side_of(y, count, kept)
     if (call.x.given.k != call.y.given.k
-            or np.shape(out) not in ((count,), (call.x.given.m, call.y.given.m))):
-        raise ValueError(f"out must have a result for each pair; got {np.shape(out)}")
+            or (<object>out).shape not in ((count,), (call.x.given.m, call.y.given.m))):
+        raise ValueError(f"out must have a result for each pair; got {(<object>out).shape}")
     call.error = error
-    call.pairs = <const int64_t *>items_of(pairs, (count, 2), np.int64)
+    call.pairs = <const int64_t *>items_of(pairs, (count, 2), _INT64)
     call.count = count
     call.results = results_of(out, rounding)
     call.row = out.shape[1] if out.ndim == 2 else 0
@@ -331,13 +335,13 @@ def exact_round(terms, row_bounds, column_bounds, row_ratios, column_ratios, exp
     call.row_ratios = doubles_of(row_ratios, (m,))
     call.first.column_ratios = doubles_of(column_ratios, (n,))
     if exponents is not None:
-        call.row_exponents = <const int64_t *>items_of(exponents[0], (m,), np.int64)
+        call.row_exponents = <const int64_t *>items_of(exponents[0], (m,), _INT64)
         call.first.column_exponents = <const int64_t *>items_of(exponents[1], (n,),
-                                                                np.int64)
+                                                                _INT64)
     call.rounding, call.is_float = results.rounding, results.is_float
     call.results = items_of(out, (m, n), out.dtype)
-    pairs = np.empty((most, 2), np.int64)
-    call.pairs, call.most = <int64_t *>items_of(pairs, (most, 2), np.int64), most
+    pairs = np.empty((most, 2), _INT64)
+    call.pairs, call.most = <int64_t *>items_of(pairs, (most, 2), _INT64), most
     if is_product:
         if (len(terms[0]), terms[1].shape[1]) != (m, n):
             raise ValueError(f"terms must be matrices whose product has shape ({m}, {n})")
