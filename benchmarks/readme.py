@@ -29,6 +29,7 @@ import ccsd
 import culprits
 import diagrams
 import exact_applications
+import exact_products
 import fault_map_figure
 import gpu_report
 import instructions
@@ -223,6 +224,7 @@ DOCUMENTS = {
         "matmul": products,
         "matmul_avx2": products,
         "surface": surface_report.details,
+        "exact_products": exact_products.block,
     },
     "docs/benchmarks/tensor_cores.md": {
         "accuracy_devices": accuracy_devices.block,

@@ -185,6 +185,30 @@ class Stages:
         return counted
 
 
+def block(report: dict[str, Any]) -> str:
+    """Return a Markdown table of the ratios by size."""
+    facts, threads = report["machine"], report["threads"]
+    rows: dict[str, dict[int, float]] = {}
+    for row in report["cases"]:
+        name, _, n = row["case"].rpartition(", ")
+        if "limit" in row:
+            rows.setdefault(name, {})[int(n)] = row["ratio"]
+    sizes = sorted({n for ratios in rows.values() for n in ratios})
+    lines = [
+        f"Measured on {facts['cpu']}, {threads} thread{'s' * (threads > 1)}, NumPy"
+        f" {facts['numpy']}, Python {facts['python']}, {facts['date']}. Times relative"
+        " to NumPy's product of such matrices in float32, or in float64 for float64"
+        " operands; lower is better.",
+        "",
+        f"| operands | {' | '.join(f'n = {n}' for n in sizes)} |",
+        f"|---|{'---|' * len(sizes)}",
+    ]
+    for name, ratios in rows.items():
+        cells = (f"{ratios[n]:.3g}" for n in sizes)
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", default="", help="measure the cases that match")
