@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import signal
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from fractions import Fraction
 from types import SimpleNamespace
 from typing import Any
@@ -329,6 +330,41 @@ def test_ctrl_c_stops_a_product() -> None:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.parametrize("name", ["normal", "canceling", "2^-1050 to 2^1000"])
+def test_progress(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps: list[int] = []
+
+    @contextmanager
+    def bar(wanted: bool, what: str, total: int, *_: Any) -> Iterator[Any]:
+        assert (wanted, what, total) == (True, "multiplying exactly", 100)
+        yield lambda: steps.append(1)
+
+    monkeypatch.setattr(stages, "progress", bar)
+    monkeypatch.setattr(stages, "_PRODUCTS", 10_000)
+    case = CASES[name]
+    for dtype in DTYPES:
+        steps.clear()
+        x, y = case.x, case.y
+        found = td.matmul(x, y.T, precision="exact", dtype=dtype)
+        assert len(steps) == 100
+        assert (found == exact_rows(x, y, dtype, 0)).all()
+
+
+def test_scopes_show_no_progress(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The output of a program in a scope stays whole."""
+    shown: list[bool] = []
+
+    def bar(wanted: bool, *_: Any) -> Any:
+        shown.append(wanted)
+        return nullcontext(lambda: None)
+
+    monkeypatch.setattr(stages, "progress", bar)
+    case = CASES["normal"]
+    with td.matmul_precision("exact"):
+        assert np.isfinite(case.x @ case.y.T).all()
+    assert shown == [False]
 
 
 def test_scopes_of_arithmetic_round_nothing() -> None:

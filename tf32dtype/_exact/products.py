@@ -36,7 +36,7 @@ class ExactProducts(NamedTuple):
         written = None if out is None else as_out(out, shape)
         if written is not None:
             check_cast(target.dtype, written.dtype)
-        result, flags = _stacks(left, right, stack, target)
+        result, flags = _stacks(left, right, stack, target, shows_progress=True)
         _core.report(flags, b"matmul")
         result = result.reshape(shape)
         if written is None:
@@ -58,16 +58,22 @@ class ExactProducts(NamedTuple):
 
 
 def _stacks(
-    a: Array, b: Array, stack: tuple[int, ...], target: Target
+    a: Array,
+    b: Array,
+    stack: tuple[int, ...],
+    target: Target,
+    *,
+    shows_progress: bool = False,
 ) -> tuple[Array, int]:
     """Return the products of stacks of matrices, and the flags raised."""
+    multiply = partial(multiply_rows, shows_progress=shows_progress)
     m, k, n = *a.shape[-2:], b.shape[-1]
     count = math.prod(stack)
     shape = (*stack, m, n)
     if count > 1 and b.size and b[..., 0, 0].size == 1 and a[..., 0, 0].size == count:
         # One matrix times all rows of the stack.
         rows = a.reshape(-1, k)
-        found, flags = _product(rows, b.reshape(k, n), target, multiply_rows)
+        found, flags = _product(rows, b.reshape(k, n), target, multiply)
         return found.reshape(shape), flags
     if count > 1 and m * n * k <= _SMALL and a.size and b.size:
         columns = b.swapaxes(-1, -2)
@@ -80,10 +86,10 @@ def _stacks(
         )
         return found.reshape(shape), flags
     if not stack:
-        return _product(a, b, target, multiply_rows)
+        return _product(a, b, target, multiply)
     result, raised = np.empty(shape, target.dtype), 0
     for place, x, y in _matrices(a, b, stack):
-        result[place], flags = _product(x, y, target, multiply_rows)
+        result[place], flags = _product(x, y, target, multiply)
         raised |= flags
     return result, raised
 

@@ -13,12 +13,15 @@ stages compute.
 from __future__ import annotations
 
 import math
+import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .. import _core
+from .._base.text import progress
 from .rows import Rows, Slices, U, likely_bits, most_bits
 
 Array = NDArray[Any]
@@ -36,6 +39,10 @@ _NARROW = 4
 _TILE = 1 << 19
 #: Elements of a tile of the result without slices: places of many need memory.
 _PLACES = 1 << 22
+#: Products of exact sums between two steps of a progress bar: half a second.
+_PRODUCTS = 1 << 27
+#: Seconds after which a progress bar is drawn.
+_PATIENCE = 2.0
 #: Rows of a tile, at least: fewer rows make slow products.
 _LEAST_HEIGHT = 64
 #: The share of undecided elements above which slices are faster than dot products, and
@@ -47,7 +54,11 @@ _MOST_SLICES = 8
 
 
 def multiply_rows(
-    x: Array, y: Array, dtype: np.dtype[Any], rounding: int
+    x: Array,
+    y: Array,
+    dtype: np.dtype[Any],
+    rounding: int,
+    shows_progress: bool = False,
 ) -> tuple[Array, bool]:
     """Compute the products of all rows of x and of y, each rounded once.
 
@@ -59,6 +70,8 @@ def multiply_rows(
         float32 or float64.
     rounding : int
         A value of `enum tf_rounding`.
+    shows_progress : bool
+        Whether a progress bar may appear on a terminal.
 
     Returns
     -------
@@ -73,8 +86,9 @@ def multiply_rows(
         every = np.stack(np.divmod(np.arange(result.size), len(y)), axis=1)
         found, are_finite = multiply_pairs(x, y, dtype, rounding, every)
         return found.reshape(result.shape), are_finite
-    with np.errstate(all="ignore"):
-        product = _Product(x, y, result, rounding)
+    bar = progress(shows_progress, "multiplying exactly", 100, sys.stderr, _PATIENCE)
+    with np.errstate(all="ignore"), bar as advance:
+        product = _Product(x, y, result, rounding, advance)
         product.compute()
     return result, product.is_finite()
 
@@ -117,9 +131,17 @@ def compensated_error(k: int) -> float:
 class _Product:
     """A product of rows, and its result."""
 
-    def __init__(self, x: Array, y: Array, out: Array, rounding: int) -> None:
+    def __init__(
+        self,
+        x: Array,
+        y: Array,
+        out: Array,
+        rounding: int,
+        advance: Callable[[], None] | None = None,
+    ) -> None:
         self._x, self._y = Rows.of(x), Rows.of(y)
         self._out, self._rounding = out, rounding
+        self._advance, self._done = advance, 0
         self._slices: tuple[Slices, Slices] | None = None
         self._buffer = np.empty(0)
 
@@ -208,6 +230,7 @@ class _Product:
         if undecided is None:
             self._sliced(rows)
         else:
+            self._count((rows.stop - rows.start) * len(y.norms) - len(undecided))
             self.elements(undecided, rows.start)
 
     # -- elements ----------------------------------------------------------------------
@@ -219,11 +242,24 @@ class _Product:
         """
         if top:
             pairs[:, 0] += top
-        if len(pairs):
-            error = compensated_error(self._x.k)
-            _core.exact_elements(
-                self._x, self._y, error, pairs, self._out, self._rounding
+        error = compensated_error(self._x.k)
+        together = max(_PRODUCTS // max(self._x.k, 1), 1)
+        for first in range(0, len(pairs), together):
+            part = slice(first, first + together)
+            some, out = (
+                pairs[part],
+                self._out if self._out.ndim > 1 else self._out[part],
             )
+            _core.exact_elements(self._x, self._y, error, some, out, self._rounding)
+            self._count(len(some))
+
+    def _count(self, elements: int) -> None:
+        """Show how many elements of the result are finished, in percent."""
+        before = self._done * 100 // self._out.size
+        self._done += elements
+        for _ in range(before, self._done * 100 // self._out.size):
+            if self._advance is not None:
+                self._advance()
 
     # -- slices ------------------------------------------------------------------------
 
@@ -249,6 +285,7 @@ class _Product:
         else:
             undecided = self._round_slices(terms, known, rows, 1)
             assert undecided is not None
+        self._count((rows.stop - rows.start) * self._out.shape[1] - len(undecided))
         self.elements(undecided, rows.start)
 
     def _round_slices(
