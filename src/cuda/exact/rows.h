@@ -23,7 +23,7 @@ inline double power_of_two(int exponent)
     return __longlong_as_double((long long)(exponent + 1023) << 52);
 }
 
-/* Returns x * 2^exponent; only the result is rounded, or becomes Inf or 0. */
+/* Returns x * 2^exponent, which is exact for normal results. */
 inline double scaled(double x, int exponent)
 {
     const int half = exponent / 2;
