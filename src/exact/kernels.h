@@ -19,7 +19,7 @@ struct tf_row_facts {
 
 /* One row of sums and their bounds. The sum of element j is exact, or its error is at most
  * the sum of row_bounds[t] * column_bounds[t * step + j] over t < ranks. It is exact if
- * row_ratio * column_ratios[j] <= 2^53. */
+ * row_ratio * column_ratios[j] <= 2^53, or without ranks, bounds and ratios. */
 struct tf_row_of_sums {
     size_t n;
     const double *terms; /* `count` numbers for each sum, `term_step` elements apart */
@@ -51,6 +51,11 @@ struct tf_exact_kernels {
      * the norms times 2 ((n / 8 + 64) 2^-53)^2. All products must be multiples of 2^-960,
      * and their sums at most 2^960. */
     void (*dot)(const double *x, const double *y, size_t n, double *sums);
+    /* Writes 2 k numbers for each of `count` pairs of rows, whose sum is the dot product,
+     * `count` elements apart. There is a NaN or an Inf if products may leave float64's
+     * range. Pairs are given as to tf_exact_dots. */
+    void (*products)(const double *x, const double *y, size_t k, const int64_t *pairs,
+                     size_t count, double *terms);
     /* Writes sums[0] + sums[1], the sum of n numbers, and in sums[2] a bound of its error,
      * which is Inf or NaN if the sums left float64's range. n is at most 2^20. */
     void (*sum)(const double *x, size_t n, double *sums);

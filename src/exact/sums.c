@@ -1,9 +1,12 @@
-/* Exact dot products and sums, each rounded once. A row is added in steps, between which
- * the call may be stopped. Each thread does a few rows at a time.
+/* Exact dot products and sums, each rounded once. A long row is added in steps, between
+ * which the call may be stopped. Each thread does a few rows at a time.
  *
  * Sums first try twice float64's precision: a step's sum and its errors enter the
  * accumulator as two numbers, and there is a bound of the remaining error. If the result
- * depends on this error, or a sum is Inf or NaN, all terms are added one by one. */
+ * depends on this error, or a sum is Inf or NaN, all terms are added one by one.
+ *
+ * Short rows and short dot products are added side by side, a vector of rows at a time, by
+ * the test of rounding. Only undecided ones need the accumulator. */
 #include "exact/sums.h"
 
 #include <math.h>
@@ -18,6 +21,7 @@ enum {
     STEP = 1 << 16, /* products that are added without asking whether to stop */
     TERMS = 512,    /* terms of a sum that are converted at a time */
     TOGETHER = 16,  /* rows that are converted together */
+    NUMBERS = TOGETHER * TERMS,
     SHARE = 1 << 16 /* terms that are enough for one thread */
 };
 
@@ -30,9 +34,39 @@ void tf_exact_write(const struct tf_exact_results *results, size_t i, struct tf_
     }
 }
 
-static ptrdiff_t threads_for(size_t count, size_t length)
+static ptrdiff_t threads_for(size_t count, size_t terms)
 {
-    return tf_threads_for((double)count * (double)(length + 64) / SHARE);
+    return tf_threads_for((double)count * (double)terms / SHARE);
+}
+
+static ptrdiff_t tasks_of(size_t count, size_t each)
+{
+    return (ptrdiff_t)((count + each - 1) / each);
+}
+
+/* -- short rows ------------------------------------------------------------------------ */
+
+/* Short rows, in the scratch memory of a thread. */
+struct short_rows {
+    double terms[NUMBERS]; /* the first term of each row, the second term of each... */
+    uint8_t undecided[NUMBERS];
+};
+
+static int are_short(size_t n) { return n > 0 && n <= TERMS; }
+
+/* Returns the short rows of a task: whole vectors. */
+static size_t short_rows_of(size_t n) { return NUMBERS / n / TOGETHER * TOGETHER; }
+
+/* Writes the sums of `count` short rows of n terms, as results from `first` on. Marks the
+ * undecided ones, and returns how many they are. */
+static size_t add_short_rows(struct short_rows *rows, size_t count, size_t n, size_t first,
+                             const struct tf_exact_results *results)
+{
+    const struct tf_row_of_sums sums = {
+        .n = count, .terms = rows->terms, .count = n, .term_step = count};
+    const size_t itemsize = results->is_float ? sizeof(float) : sizeof(double);
+    return tf_isa->exact->round(&sums, results->rounding, results->is_float,
+                                (char *)results->data + first * itemsize, rows->undecided);
 }
 
 /* -- dot products ---------------------------------------------------------------------- */
@@ -45,24 +79,48 @@ struct dots_call {
     struct tf_exact_results results;
 };
 
+/* Writes result i, unless the call is stopped. */
+static void add_dot(const struct dots_call *call, size_t i, struct tf_worker *worker)
+{
+    const double *x = call->x + (size_t)call->pairs[2 * i] * call->k;
+    const double *y = call->y + (size_t)call->pairs[2 * i + 1] * call->k;
+    struct tf_accumulator sum;
+    tf_accumulator_clear(&sum);
+    for (size_t at = 0; at < call->k; at += STEP) {
+        if (tf_worker_stops(worker)) {
+            return;
+        }
+        const size_t rest = call->k - at;
+        tf_accumulator_add_products(&sum, x + at, y + at, rest < STEP ? rest : STEP);
+    }
+    tf_exact_write(&call->results, i, tf_accumulator_value(&sum));
+}
+
 static unsigned add_dots(const void *context, ptrdiff_t task, struct tf_worker *worker)
 {
     const struct dots_call *call = context;
     const size_t first = (size_t)task * call->each, left = call->count - first;
-    const size_t end = first + (left < call->each ? left : call->each);
-    struct tf_accumulator sum;
-    for (size_t i = first; i < end; i++) {
-        const double *x = call->x + (size_t)call->pairs[2 * i] * call->k;
-        const double *y = call->y + (size_t)call->pairs[2 * i + 1] * call->k;
-        tf_accumulator_clear(&sum);
-        for (size_t at = 0; at < call->k; at += STEP) {
-            if (tf_worker_stops(worker)) {
-                return 0;
-            }
-            const size_t rest = call->k - at;
-            tf_accumulator_add_products(&sum, x + at, y + at, rest < STEP ? rest : STEP);
+    const size_t count = left < call->each ? left : call->each;
+    for (size_t i = 0; i < count; i++) {
+        add_dot(call, first + i, worker);
+    }
+    return 0;
+}
+
+static unsigned add_short_dots(const void *context, ptrdiff_t task, struct tf_worker *worker)
+{
+    const struct dots_call *call = context;
+    const size_t first = (size_t)task * call->each, left = call->count - first;
+    const size_t count = left < call->each ? left : call->each;
+    struct short_rows *rows = worker->scratch;
+    tf_isa->exact->products(call->x, call->y, call->k, call->pairs + 2 * first, count,
+                            rows->terms);
+    size_t undecided = add_short_rows(rows, count, 2 * call->k, first, &call->results);
+    for (size_t i = 0; undecided > 0; i++) {
+        if (rows->undecided[i]) {
+            add_dot(call, first + i, worker);
+            undecided--;
         }
-        tf_exact_write(&call->results, i, tf_accumulator_value(&sum));
     }
     return 0;
 }
@@ -70,11 +128,16 @@ static unsigned add_dots(const void *context, ptrdiff_t task, struct tf_worker *
 int tf_exact_dots(const double *x, const double *y, size_t k, const int64_t *pairs,
                   size_t count, struct tf_exact_results results)
 {
-    const size_t each = STEP / 4 / (k + 64) + 1; /* clearing counts as products */
-    const struct dots_call call = {x, y, k, pairs, count, each, results};
+    struct dots_call call = {x, y, k, pairs, count, 0, results};
     unsigned flags = 0;
-    return tf_do_tasks(add_dots, &call, (ptrdiff_t)((count + each - 1) / each),
-                       threads_for(count, k), &flags);
+    if (are_short(2 * k)) {
+        call.each = short_rows_of(2 * k);
+        return tf_do_tasks(add_short_dots, &call, tasks_of(count, call.each),
+                           threads_for(count, 4 * k), &flags);
+    }
+    call.each = STEP / 4 / (k + 64) + 1; /* clearing counts as products */
+    return tf_do_tasks(add_dots, &call, tasks_of(count, call.each),
+                       threads_for(count, k + 64), &flags);
 }
 
 /* -- sums ------------------------------------------------------------------------------ */
@@ -86,7 +149,7 @@ struct sums_call {
 
 /* Rows that are added together, in the scratch memory of a thread. */
 struct rows {
-    double numbers[TOGETHER * TERMS];
+    double numbers[NUMBERS];
     struct tf_accumulator sums[TOGETHER];
     double bounds[TOGETHER]; /* of the errors of sums */
 };
@@ -181,10 +244,37 @@ static unsigned add_some(const void *context, ptrdiff_t task, struct tf_worker *
     return 0;
 }
 
+static unsigned add_short(const void *context, ptrdiff_t task, struct tf_worker *worker)
+{
+    const struct sums_call *call = context;
+    const struct tf_exact_matrix *x = &call->x;
+    const size_t each = short_rows_of(x->k), first = (size_t)task * each;
+    const size_t left = x->m - first, count = left < each ? left : each;
+    struct short_rows *rows = worker->scratch;
+    tf_isa->exact->load(x->items + (ptrdiff_t)first * x->strides[0], x->strides[1],
+                        x->strides[0], x->k, count, rows->terms, x->is_float);
+    size_t undecided = add_short_rows(rows, count, x->k, first, &call->results);
+    for (size_t i = 0; undecided > 0; i++) {
+        if (rows->undecided[i]) {
+            struct tf_accumulator sum;
+            tf_accumulator_clear(&sum);
+            tf_accumulator_add(&sum, rows->terms + i, (ptrdiff_t)(count * sizeof(double)),
+                               x->k);
+            tf_exact_write(&call->results, first + i, tf_accumulator_value(&sum));
+            undecided--;
+        }
+    }
+    return 0;
+}
+
 int tf_exact_sums(struct tf_exact_matrix x, struct tf_exact_results results)
 {
     const struct sums_call call = {x, results};
     unsigned flags = 0;
-    return tf_do_tasks(add_some, &call, (ptrdiff_t)((x.m + TOGETHER - 1) / TOGETHER),
-                       threads_for(x.m, x.k), &flags);
+    if (are_short(x.k)) {
+        return tf_do_tasks(add_short, &call, tasks_of(x.m, short_rows_of(x.k)),
+                           threads_for(x.m, x.k), &flags);
+    }
+    return tf_do_tasks(add_some, &call, tasks_of(x.m, TOGETHER),
+                       threads_for(x.m, x.k + 64), &flags);
 }

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import tf32dtype as td
 from tests.exact.cases import DRAWN, FORMS, ROUNDINGS, Array, Drawn, dtype_of, items
-from tests.reference import exact
+from tests.reference import exact, exact_arrays
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
@@ -90,6 +90,121 @@ def test_special_values() -> None:
                 given = np.resize(np.array([x, y]), n)
                 check(given, "float64")
                 check(given, "float32")
+
+
+# -- many short rows -------------------------------------------------------------------
+
+LENGTHS = (1, 2, 3, 4, 7, 16, 20, 64, 200, 512)
+
+
+def check_rows(x: Array, names: tuple[str, ...] = ("float32", "float64")) -> None:
+    """Check the sums of rows of finite numbers, which also are products with ones."""
+    ones = np.ones((x.shape[1], 1))
+    values = exact_arrays.products(x.astype(np.float64), ones)
+    for name in names:
+        for rounding in ROUNDINGS:
+            wanted = exact_arrays.encode(FORMS[name], values, rounding)
+            dtype, given = dtype_of(name), np.asfortranarray(x)
+            for found in (
+                td.exact_sum(x, 1, dtype=dtype, rounding=rounding),
+                td.exact_sum(given, 1, dtype=dtype, rounding=rounding),
+                td.matmul(
+                    x, ones, dtype=dtype, rounding=rounding, precision="exact"
+                ).ravel(),
+            ):
+                differ = np.flatnonzero(items(found) != wanted.ravel())
+                assert not differ.size, (name, rounding, x[differ[0]])
+
+
+@pytest.mark.parametrize("drawn", DRAWN.values(), ids=DRAWN)
+@pytest.mark.parametrize("source", [np.float32, np.float64])
+def test_short_rows(drawn: Drawn, source: Any) -> None:
+    rng = np.random.default_rng(9)
+    for n in LENGTHS:
+        with np.errstate(all="ignore"):
+            x = drawn(rng, (max(1500 // n, 17), n)).astype(source)
+        x[~np.isfinite(x)] = 1
+        check_rows(x, ("float32", "float64", "bfloat16"))
+
+
+@pytest.mark.parametrize("source", [np.float32, np.float64])
+def test_short_rows_that_cancel(source: Any) -> None:
+    rng = np.random.default_rng(10)
+    for n in LENGTHS[2:]:
+        shape = 2000 // n + 17, n
+        x = np.ldexp(rng.standard_normal(shape), rng.integers(-60, 60, shape))
+        x = x.astype(source)
+        half = n // 2
+        x[:, half : 2 * half] = -x[:, :half]
+        x[::3, 0] *= 1 + np.finfo(source).eps
+        check_rows(rng.permuted(x, axis=1), ("float32", "float64", "float16"))
+
+
+@pytest.mark.parametrize("name", ["float32", "float64"])
+@pytest.mark.parametrize("far", [0, 30, 900])
+def test_ties_of_short_rows(name: str, far: int) -> None:
+    """Rows hold a number, half a unit, perhaps a small number, and two that cancel."""
+    rng = np.random.default_rng(11)
+    form = FORMS[name]
+    bits = form.mantissa_bits
+    for low in (-60, form.least_exponent + bits + 4):
+        value = rng.integers(1 << bits, 2 << bits, 400).astype(np.float64)
+        x = np.zeros((400, 5))
+        x[:, 0] = np.ldexp(value, low - bits)
+        x[:, 1] = 2.0 ** (low - bits - 1)
+        x[:, 2] = rng.choice([-1.0, 0.0, 1.0], 400) * 2.0 ** max(low - 150, -1074)
+        x[:, 3] = 2.0 ** (low + far)
+        x[:, 4] = -x[:, 3]
+        x[::2] *= -1
+        check_rows(x)
+        check_rows(rng.permuted(x, axis=1))
+        check_rows(x[:, [3, 0, 4]])
+        check_rows(x[:, [3, 0, 1, 4]])
+        check_rows(x[:, :2])
+
+
+def test_short_rows_at_the_ends_of_the_range() -> None:
+    rng = np.random.default_rng(12)
+    for low, high in ((-1074, -1010), (-1022, -960), (1000, 1024), (-160, -120)):
+        for n in (1, 2, 3, 20):
+            x = np.ldexp(
+                rng.uniform(0.5, 1, (300, n)), rng.integers(low, high, (300, n))
+            )
+            x *= rng.choice([-1.0, 1.0], x.shape)
+            check_rows(x)
+            check_rows(np.hstack([x, -x[:, ::-1], x[:, :1] / 2]))
+
+
+def test_special_values_in_short_rows() -> None:
+    rng = np.random.default_rng(13)
+    values = [np.inf, -np.inf, np.nan, 1.0, 0.0, -0.0, 1.7e308, -1.7e308, 5e-324]
+    for n in (1, 2, 3, 20):
+        x = rng.choice(
+            values, (300, n), p=[0.04] * 3 + [0.4, 0.2, 0.2, 0.03, 0.03, 0.02]
+        )
+        for name in ("float32", "float64", "bfloat16"):
+            for y in (x, np.asfortranarray(x)):
+                found = items(td.exact_sum(y, 1, dtype=dtype_of(name)))
+                wanted = [exact.total(row.tolist(), FORMS[name]) for row in x]
+                assert found.tolist() == wanted
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 130, 512])
+def test_any_number_of_short_rows(n: int) -> None:
+    rng = np.random.default_rng(14)
+    x = rng.standard_normal((100, n))
+    wanted = [math.fsum(row) for row in x.tolist()]
+    strided = np.repeat(np.repeat(x, 2, 0), 3, 1)[1::2, 2::3]
+    for m in (*range(40), 100):
+        assert td.exact_sum(x[:m], 1).tolist() == wanted[:m]
+        assert td.exact_sum(x.T[:, :m], 0).tolist() == wanted[:m]
+        assert td.exact_sum(x[::-1, ::-1][:m], 1).tolist() == wanted[::-1][:m]
+        assert td.exact_sum(strided[:m], 1).tolist() == wanted[:m]
+    rows = np.broadcast_to(x[:, :1], (100, n))
+    assert td.exact_sum(rows, 1).tolist() == [math.fsum(row) for row in rows.tolist()]
+
+
+# -- arrays ----------------------------------------------------------------------------
 
 
 def test_axes_and_layouts() -> None:

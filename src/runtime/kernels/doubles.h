@@ -31,6 +31,24 @@ TF_INLINE doubles load_doubles(const double *p)
     return x;
 }
 
+/* Returns numbers of which only the first `left` are read. Others are zero. */
+TF_INLINE doubles load_some_doubles(const double *p, size_t left)
+{
+    if (left >= PLACES) {
+        return load_doubles(p);
+    }
+#if defined(__AVX512BW__)
+    return (doubles)_mm512_maskz_loadu_pd((__mmask8)((1u << left) - 1), p);
+#elif defined(__AVX2__)
+    const longs read = (longs)((longs){0, 1, 2, 3} < longs_of((int64_t)left));
+    return (doubles)_mm256_maskload_pd(p, (__m256i)read);
+#else
+    double some[PLACES] = {0};
+    memcpy(some, p, left * sizeof *some);
+    return load_doubles(some);
+#endif
+}
+
 TF_INLINE doubles negative(doubles x) { return (doubles)((longs)x ^ longs_of(INT64_MIN)); }
 
 TF_INLINE doubles magnitude_of_doubles(doubles x)

@@ -48,11 +48,11 @@ static void add_number(double x, double *sum, double *rest)
     *sum = after;
 }
 
-/* Writes the sum of all sums and that of all rests. */
-TF_INLINE void write_sums(const doubles *sum, const doubles *rest, double *sums)
+/* Writes the sum of `count` sums and that of their rests. */
+TF_INLINE void write_sums(const doubles *sum, const doubles *rest, int count, double *sums)
 {
     double total = 0, errors = 0;
-    for (int s = 0; s < SUMS; s++) {
+    for (int s = 0; s < count; s++) {
         for (int lane = 0; lane < PLACES; lane++) {
             add_number(sum[s][lane], &total, &errors);
             errors += rest[s][lane];
@@ -77,13 +77,31 @@ void TF_PLAIN_NAME(tf_compensated_dot)(const double *x, const double *y, size_t 
         }
     }
     for (; i < n; i += PLACES) {
-        double few[2][PLACES] = {{0}};
-        const size_t left = (n - i < PLACES ? n - i : PLACES) * sizeof(double);
-        memcpy(few[0], x + i, left);
-        memcpy(few[1], y + i, left);
-        add_product(load_doubles(few[0]), load_doubles(few[1]), &sum[0], &rest[0]);
+        add_product(load_some_doubles(x + i, n - i), load_some_doubles(y + i, n - i),
+                    &sum[0], &rest[0]);
     }
-    write_sums(sum, rest, sums);
+    write_sums(sum, rest, n < SUMS * PLACES ? 1 : SUMS, sums);
+}
+
+/* Returns a number and, in *error, that of a product. NaN if the error may be inexact. */
+static inline double product_of(double x, double y, double *error)
+{
+    const double p = x * y;
+    *error = __builtin_fma(x, y, -p);
+    return fabs(p) >= 0x1p-960 || x == 0 || y == 0 ? p : (double)NAN;
+}
+
+void TF_PLAIN_NAME(tf_split_products)(const double *x, const double *y, size_t k,
+                                      const int64_t *pairs, size_t count, double *terms)
+{
+    for (size_t i = 0; i < count; i++) {
+        const double *one = x + (size_t)pairs[2 * i] * k;
+        const double *other = y + (size_t)pairs[2 * i + 1] * k;
+        double *out = terms + i;
+        for (size_t t = 0; t < k; t++, out += 2 * count) {
+            out[0] = product_of(one[t], other[t], out + count);
+        }
+    }
 }
 
 void TF_PLAIN_NAME(tf_compensated_sum)(const double *x, size_t n, double *sums)
@@ -101,9 +119,7 @@ void TF_PLAIN_NAME(tf_compensated_sum)(const double *x, size_t n, double *sums)
         }
     }
     for (; i < n; i += PLACES) {
-        double few[PLACES] = {0};
-        memcpy(few, x + i, (n - i < PLACES ? n - i : PLACES) * sizeof *few);
-        const doubles term = load_doubles(few);
+        const doubles term = load_some_doubles(x + i, n - i);
         magnitudes += magnitude_of_doubles(term);
         add(term, all_lanes(0), &sum[0], &rest[0]);
     }
@@ -111,7 +127,7 @@ void TF_PLAIN_NAME(tf_compensated_sum)(const double *x, size_t n, double *sums)
     for (int lane = 0; lane < PLACES; lane++) {
         magnitude += magnitudes[lane];
     }
-    write_sums(sum, rest, sums);
+    write_sums(sum, rest, SUMS, sums);
     const double unit = ((double)n / 8 + 64) * 0x1p-53;
     sums[2] = 2.2 * unit * unit * magnitude;
     if (magnitude < 0x1p-900) { /* the bound would be too small for a double */

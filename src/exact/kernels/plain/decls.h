@@ -14,6 +14,8 @@ void TF_PLAIN_NAME(tf_slice_row)(double *rest, void *slice, size_t k, int expone
                                  int is_float, double *norms);
 void TF_PLAIN_NAME(tf_compensated_dot)(const double *x, const double *y, size_t n,
                                        double *sums);
+void TF_PLAIN_NAME(tf_split_products)(const double *x, const double *y, size_t k,
+                                      const int64_t *pairs, size_t count, double *terms);
 void TF_PLAIN_NAME(tf_compensated_sum)(const double *x, size_t n, double *sums);
 size_t TF_PLAIN_NAME(tf_round_sums)(const struct tf_row_of_sums *sums,
                                     enum tf_rounding rounding, int is_float,

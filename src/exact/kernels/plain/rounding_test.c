@@ -9,17 +9,7 @@
 
 typedef uint8_t few_bytes __attribute__((vector_size(PLACES)));
 
-/* Copies up to PLACES items; others of a vector are zero. */
-TF_INLINE doubles load_some(const double *p, size_t left)
-{
-    double some[PLACES] = {0};
-    if (left >= PLACES) {
-        return load_doubles(p);
-    }
-    memcpy(some, p, left * sizeof *some);
-    return load_doubles(some);
-}
-
+/* Copies up to PLACES items. */
 TF_INLINE void store_some(void *to, const void *from, size_t itemsize, size_t left)
 {
     memcpy(to, from, itemsize * (left < PLACES ? left : PLACES));
@@ -84,14 +74,17 @@ TF_INLINE struct intervals intervals_of(const struct tf_row_of_sums *sums, size_
     doubles error = all_lanes(0);
     for (size_t t = 0; t < sums->ranks; t++) {
         error += all_lanes(sums->row_bounds[t * sums->row_step]) *
-                 load_some(sums->column_bounds + t * sums->column_step + j, left);
+                 load_some_doubles(sums->column_bounds + t * sums->column_step + j, left);
     }
-    const doubles ratio = sums->row_ratio * load_some(sums->column_ratios + j, left);
-    error = choose((longs)(ratio <= 0x1p53), all_lanes(0), error);
-    doubles sum = load_some(sums->terms + j, left);
+    if (sums->ranks) {
+        const doubles ratio =
+            sums->row_ratio * load_some_doubles(sums->column_ratios + j, left);
+        error = choose((longs)(ratio <= 0x1p53), all_lanes(0), error);
+    }
+    doubles sum = load_some_doubles(sums->terms + j, left);
     doubles rest = all_lanes(0), lost = all_lanes(0);
     for (size_t t = 1; t < sums->count; t++) {
-        const doubles term = load_some(sums->terms + t * sums->term_step + j, left);
+        const doubles term = load_some_doubles(sums->terms + t * sums->term_step + j, left);
         const doubles before = sum, after = before + term, part = after - before;
         const doubles off = (before - (after - part)) + (term - part);
         const doubles sooner = rest, later = sooner + off, share = later - sooner;
@@ -102,7 +95,8 @@ TF_INLINE struct intervals intervals_of(const struct tf_row_of_sums *sums, size_
     /* The bound covers its own roundings, and those of both ends of the interval. */
     error = (error + lost) * (1 + 0x1p-40);
     if (rounding == TF_TIES_TO_AWAY) { /* a tie is undecided */
-        error += magnitude_of_doubles(sum) * 0x1p-100;
+        const longs is_zero = (longs)(sum == 0) & (longs)(rest == 0);
+        error += (doubles)((longs)all_lanes(0x1p-1074) & ~is_zero);
     }
     const doubles slack = magnitude_of_doubles(rest) * 0x1p-52;
     error += (doubles)((longs)slack & (longs)(error > 0));
@@ -197,9 +191,9 @@ TF_INLINE longs round_few_singles(const struct tf_row_of_sums *sums, size_t j, s
 {
     const doubles bound = all_lanes(sums->row_bounds[0] * (1 + 0x1p-40));
     const doubles ratio =
-        all_lanes(sums->row_ratio) * load_some(sums->column_ratios + j, left);
-    const doubles error = bound * load_some(sums->column_bounds + j, left);
-    const doubles sum = load_some(sums->terms + j, left) + 0.0; /* -0 becomes +0 */
+        all_lanes(sums->row_ratio) * load_some_doubles(sums->column_ratios + j, left);
+    const doubles error = bound * load_some_doubles(sums->column_bounds + j, left);
+    const doubles sum = load_some_doubles(sums->terms + j, left) + 0.0; /* -0 becomes +0 */
     /* The ends are rounded to float64 first, but not to a midpoint within them. */
     const doubles slack = magnitude_of_doubles(sum) * 0x1p-50;
     const longs exact = (longs)(ratio <= 0x1p53) | (longs)(error == 0);
