@@ -116,6 +116,14 @@ def cases() -> Iterator[Case]:
             np.inf,
             40,
         )
+    rows = rng.standard_normal((10**5, 20))
+    yield Case(
+        "100000 sums of 20 float64 N(0, 1)",
+        lambda: rows.sum(1),
+        lambda: td.exact_sum(rows, 1),
+        np.inf,
+        40,
+    )
 
 
 def least_times(case: Case, threads: int) -> tuple[float, float, float]:
