@@ -7,6 +7,7 @@ import inspect
 import pickle
 import threading
 import warnings
+from collections import OrderedDict
 from pathlib import Path
 from typing import Any
 
@@ -248,6 +249,21 @@ def test_names_that_match_no_layer_give_a_warning() -> None:
         warnings.simplefilter("error")
         with tt.matmul_precision(plan=plan):  # no module runs
             torch.ones(2, 2) @ torch.ones(2, 2)
+
+
+def test_names_with_brackets_match_themselves() -> None:
+    nn, x, name = torch.nn, torch.ones(2, 4), "a[0]"
+    net = nn.Sequential(OrderedDict({name: nn.Linear(4, 4), "b": nn.Linear(4, 4)}))
+    with torch.no_grad(), tt.matmul_precision("bf16", skip=[name]) as scope:
+        net(x)
+    assert scope.calls == {"b": 1}
+    with torch.no_grad(), tt.matmul_precision("bf16", only=[name]) as scope:
+        net(x)
+    assert scope.calls == {name: 1}
+    groups = tt.report(net, (x,), ["bf16"], groups={"one": name}, quiet=True).groups
+    assert [group.layers for group in groups] == [(name,)]
+    tt.convert(net, skip=[name])
+    assert [type(x) for x in net] == [nn.Linear, tt.Linear]
 
 
 def test_a_model_runs_in_its_plan(tmp_path: Path) -> None:

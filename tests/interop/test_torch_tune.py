@@ -240,6 +240,8 @@ def test_skipped_layers_stay_unrounded() -> None:
     plan = tune(net(), tolerance=0.5, precisions=["bf16"], skip=["first", "betw*"])
     assert formats(plan) == {"last": "bf16"}
     assert plan.recipe("first") is None
+    with pytest.warns(UserWarning, match="skip names 'frist', which matches no layer"):
+        tune(net(), tolerance=0.5, precisions=["bf16"], skip=["frist", "between"])
     with pytest.raises(ValueError, match="metric must call the model, and its layers"):
         tune(net(), tolerance=0.5, skip=["*"])
     with pytest.raises(ValueError, match="metric must call the model, and its layers"):

@@ -243,7 +243,7 @@ def run_torch(arguments: Namespace) -> NoReturn:
     """Run a program with PyTorch's products replaced; print the summary; exit as it."""
     scope = torch_scope(arguments)
     from ..interop.torch.hook.mode import entered
-    from ..interop.torch.plan.plan import said_of_names
+    from ..interop.torch.names import said_of_names
 
     if arguments.json is not None:
         check_folder(arguments.json)

@@ -60,7 +60,7 @@ class PlannedLayer:
 
     def matches(self, layer: str) -> bool:
         """Return whether this is about a layer."""
-        return self.name == layer or fnmatchcase(layer, self.name)
+        return is_named(layer, self.name)
 
 
 @dataclass(frozen=True)
@@ -151,3 +151,8 @@ def layer_plan_text(plan: LayerPlan) -> str:
 
 def _entries(layer: PlannedLayer) -> dict[str, str]:
     return layer.formats or {"precision": NONE}
+
+
+def is_named(layer: str, name: str) -> bool:
+    """Return whether a name, or a pattern of names, is that of a layer."""
+    return layer == name or fnmatchcase(layer, name)

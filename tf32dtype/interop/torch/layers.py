@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable
-from fnmatch import fnmatchcase
 from typing import Any
 
 import torch
@@ -17,6 +16,7 @@ from ..._files.model_parts import is_for_inference, part_of
 from ..._formats.aliases import BlockFormatNamed
 from ...blocks.formats import POWERS, find
 from ...blocks.quantization import Settings, resolved
+from .names import absent, checked_names, is_one_of
 from .rounding import (
     HALVES,
     checked,
@@ -126,16 +126,16 @@ def convert(
             f"model must be a torch.nn.Module; got {brief(model)}. For a tensor use"
             " tf32dtype.interop.torch.fake_quantize"
         )
-    skipped, included = _patterns("skip", skip), _patterns("include", include)
+    skipped, included = checked_names(skip, "skip"), checked_names(include, "include")
     settings = _Settings(format, error_feedback, activations, options)
     if not inplace:
         model = copy.deepcopy(model)
     has_changed = False
     for name, module in model.named_modules():
         kind = _KINDS.get(type(module))
-        if kind is None or _matches(name, skipped):
+        if kind is None or is_one_of(name, skipped):
             continue
-        if _is_left_out(name, kind, format) and not _matches(name, included):
+        if _is_left_out(name, kind, format) and not is_one_of(name, included):
             continue
         module.__class__ = kind
         module._set_up(settings)
@@ -157,19 +157,6 @@ def convert(
     return model
 
 
-def _patterns(argument: str, names: Iterable[str]) -> tuple[str, ...]:
-    if isinstance(names, str):
-        raise TypeError(
-            f"{argument} must be a list of names; got {brief(names)}. Use"
-            f" [{brief(names)}]"
-        )
-    return tuple(names)
-
-
-def _matches(name: str, patterns: tuple[str, ...]) -> bool:
-    return any(fnmatchcase(name, pattern) for pattern in patterns)
-
-
 def _is_left_out(name: str, kind: type[_Rounding], format: BlockFormatNamed) -> bool:
     """Return whether a layer is left out by default; the root never is."""
     if not name:
@@ -189,14 +176,13 @@ def _warn_of_names(model: nn.Module, **given: tuple[str, ...]) -> None:
         if isinstance(module, _Rounding) or not [*module.children()]
     ]
     for argument, patterns in given.items():
-        for pattern in patterns:
-            if not any(fnmatchcase(name, pattern) for name in layers):
-                nearest = did_you_mean(pattern, layers)
-                text = (
-                    f"{argument} must have names of layers, as named_modules gives"
-                    f" them; got {brief(pattern)}, which matches none. {nearest}"
-                )
-                warn(text.strip())
+        for pattern in absent(patterns, layers):
+            text = (
+                f"{argument} must have names of layers, as named_modules gives them;"
+                f" got {brief(pattern)}, which matches none."
+                f" {did_you_mean(pattern, layers)}"
+            )
+            warn(text.strip())
 
 
 class _Settings:

@@ -6,13 +6,11 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
-from fnmatch import fnmatchcase
 from threading import Lock, get_ident
 from typing import Any, Self, Unpack
 
 from torch import nn
 
-from ..._base.arguments import checked_strings
 from ..._base.caller import warn
 from ..._base.options import refuse_unknown, shows
 from ..._base.scopes import Scope
@@ -20,7 +18,8 @@ from ..._base.wording import brief
 from .hook.mode import ProductMode, innermost
 from .hook.operand_format import operand_format
 from .hook.recipe import ROLES, Defaults, Formats, Recipe, make_recipe
-from .plan.plan import Plan, checked_plan, warn_of_names
+from .names import checked_names, is_one_of, warn_of_names
+from .plan.plan import Plan, checked_plan
 
 #: Held while a scope adds the counts of one thread.
 _COUNTS = Lock()
@@ -140,8 +139,8 @@ class matmul_precision(Scope):
             self._plan = checked_plan(plan)
         #: the formats of operands, if there is no plan
         self.recipe = make_recipe(precision, **formats)
-        self._only = None if only is None else patterns("only", only)
-        self._skip = patterns("skip", skip)
+        self._only = None if only is None else checked_names(only, "only")
+        self._skip = checked_names(skip, "skip")
         self._model = model
         self._rounds = (
             plan is not None
@@ -155,9 +154,9 @@ class matmul_precision(Scope):
         self.calls, self.unreached = Counter(), Counter()
 
     def _choose(self, layer: str) -> Recipe | None:
-        if self._only is not None and not _matches(layer, self._only):
+        if self._only is not None and not is_one_of(layer, self._only):
             return None
-        if _matches(layer, self._skip):
+        if is_one_of(layer, self._skip):
             return None
         return self._plan.recipe(layer) if self._plan else self.recipe
 
@@ -187,20 +186,10 @@ class matmul_precision(Scope):
             warn_of_names(self._only or (), known, "only")
             warn_of_names(self._skip, known, "skip")
             if self._plan is not None:
-                warn_of_names([x.name for x in self._plan.layers], known)
+                warn_of_names([x.name for x in self._plan.layers], known, "plan")
 
     def __repr__(self) -> str:
         return f"<matmul_precision({self._plan or self.recipe})>"
-
-
-def patterns(argument: str, names: Iterable[str]) -> tuple[str, ...]:
-    """Return patterns of names of layers."""
-    if isinstance(names, str):
-        raise TypeError(
-            f"{argument} must be a list of names; got {brief(names)}. Use"
-            f" [{brief(names)}]"
-        )
-    return checked_strings(names, argument)
 
 
 def _refuse_formats(given: Mapping[str, Any]) -> None:
@@ -211,10 +200,6 @@ def _refuse_formats(given: Mapping[str, Any]) -> None:
                 f"{name} must not be given with a plan, which sets it; got"
                 f" {brief(value)}"
             )
-
-
-def _matches(name: str, wanted: tuple[str, ...]) -> bool:
-    return any(fnmatchcase(name, pattern) for pattern in wanted)
 
 
 def warn_unreached(mode: ProductMode) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from time import perf_counter
 
 from torch import nn
@@ -16,6 +15,7 @@ from ...._base.wording import brief, did_you_mean
 from ...._measures.error_measures import snr_db
 from ..hook.mode import ProductMode
 from ..hook.recipe import Recipe
+from ..names import absent, is_one_of
 from .rows import WHOLE, GroupRow, LayerRow
 from .running import Outputs, Runs, change, check
 
@@ -128,15 +128,12 @@ def _given(
     found = {}
     for group, some in given.items():
         patterns = checked_strings(some, f"groups[{group!r}]")
-        for one in patterns:
-            if not any(fnmatchcase(name, one) for name in names):
-                raise ValueError(
-                    f"groups[{group!r}] must match layers that multiply matrices; got"
-                    f" {brief(one)}. {did_you_mean(one, names)}".rstrip(" .")
-                )
-        found[str(group)] = tuple(
-            name for name in names if any(fnmatchcase(name, x) for x in patterns)
-        )
+        for one in absent(patterns, names):
+            raise ValueError(
+                f"groups[{group!r}] must match layers that multiply matrices; got"
+                f" {brief(one)}. {did_you_mean(one, names)}".rstrip(" .")
+            )
+        found[str(group)] = tuple(x for x in names if is_one_of(x, patterns))
     return found
 
 

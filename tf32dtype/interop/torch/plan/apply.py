@@ -11,8 +11,9 @@ from torch import nn
 
 from ...._base.wording import brief
 from ..hook.mode import ProductMode
+from ..names import warn_of_names
 from ..precision import warn_unreached
-from .plan import Plan, checked_plan, warn_of_layers
+from .plan import Plan, checked_plan
 
 M = TypeVar("M", bound=nn.Module)
 
@@ -129,6 +130,7 @@ def apply(plan: Plan | str | os.PathLike[str] | None, model: M) -> M:
     found = None if plan is None else checked_plan(plan)
     vars(model).pop("forward", None)
     if found is not None:
-        warn_of_layers(found, model)
+        known = [name for name, _ in model.named_modules(remove_duplicate=False)]
+        warn_of_names([layer.name for layer in found.layers], known, "plan")
         vars(model)["forward"] = Forward(model, found)
     return model

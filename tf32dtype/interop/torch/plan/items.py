@@ -10,11 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from ...._base.wording import brief
-from ...._files.layer_plans import PlannedLayer
 from ..hook.layers import Place
 from ..hook.mode import ProductMode
 from ..hook.recipe import Recipe
 from ..layer_report.running import copied
+from ..names import absent, is_one_of
 from .apply import Forward
 from .plan import Plan
 
@@ -111,28 +111,21 @@ def find_items(
         nothing is left.
     """
     rows = [[one] if isinstance(one, str) else [*one] for one in groups]
-    found = [
-        x for x in layers if not any(PlannedLayer(one).matches(x.name) for one in skip)
-    ]
+    found = [x for x in layers if not is_one_of(x.name, skip)]
     if not found:
         raise ValueError(
             "metric must call the model, and its layers must multiply matrices; got no"
             " layer that is not skipped. Tune the module that metric calls"
         )
     known = [layer.name for layer in found]
-    for pattern in (one for row in rows for one in row):
-        if not any(PlannedLayer(pattern).matches(name) for name in known):
-            raise ValueError(
-                f"groups must name layers that multiply; got {brief(pattern)}. They are"
-                f" {', '.join(map(brief, known[:5]))}{', ...' * (len(known) > 5)}"
-            )
+    for name in absent((one for row in rows for one in row), known):
+        raise ValueError(
+            f"groups must name layers that multiply; got {brief(name)}. They are"
+            f" {', '.join(map(brief, known[:5]))}{', ...' * (len(known) > 5)}"
+        )
     items: dict[Any, Item] = {}
     for layer in found:
-        of = [
-            i
-            for i, row in enumerate(rows)
-            if any(PlannedLayer(one).matches(layer.name) for one in row)
-        ]
+        of = [i for i, row in enumerate(rows) if is_one_of(layer.name, row)]
         if len(of) > 1:
             raise ValueError(
                 f"a layer must be in one of groups; got {brief(layer.name)} in two"

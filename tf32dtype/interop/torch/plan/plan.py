@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Self
 
-from torch import nn
-
 from ...._base.arguments import checked_path
-from ...._base.caller import warn
 from ...._base.text import Table, number
 from ...._base.whole_files import write_whole
-from ...._base.wording import brief, did_you_mean, one_of
+from ...._base.wording import brief, one_of
 from ...._files.layer_plans import (
     FORMATS,
     NONE,
@@ -270,30 +267,3 @@ def checked_plan(plan: Plan | str | os.PathLike[str]) -> Plan:
     if not isinstance(plan, str | os.PathLike):
         raise TypeError(f"plan must be a Plan or the path of one; got {brief(plan)}")
     return Plan.load(plan)
-
-
-def warn_of_names(
-    names: Iterable[str], known: Iterable[str], argument: str = "plan"
-) -> None:
-    """Warn of names that match no layer, with the names nearest to them."""
-    for line in said_of_names(names, known, argument):
-        warn(line)
-
-
-def said_of_names(
-    names: Iterable[str], known: Iterable[str], argument: str
-) -> Iterator[str]:
-    """Yield a line for each name that matches no layer."""
-    layers = [*dict.fromkeys(known)]
-    for name in names:
-        if not any(PlannedLayer(name).matches(layer) for layer in layers):
-            fix = did_you_mean(name, filter(None, layers))
-            yield f"{argument} names {brief(name)}, which matches no layer" + (
-                f". {fix}" if fix else ""
-            )
-
-
-def warn_of_layers(plan: Plan, model: nn.Module) -> None:
-    """Warn of names in a plan that match no layer of a model."""
-    known = [name for name, _ in model.named_modules(remove_duplicate=False)]
-    warn_of_names([layer.name for layer in plan.layers], known)

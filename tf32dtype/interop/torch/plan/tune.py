@@ -16,6 +16,7 @@ from ...._base.text import progress
 from ...._base.wording import brief, one_of
 from ...._programs.tune.journal import Trials
 from ...._programs.tune.search import Search
+from ..names import warn_of_names
 from .apply import check_model
 from .budget import Budget
 from .items import Groups, find_items
@@ -102,9 +103,8 @@ def tune(
     ------
     ValueError
         If the metric is not finite, is 0 without `absolute`, or differs in two runs of
-        the unrounded model; for
-        unknown formats or layers; for a budget that no plan keeps; if there is no
-        journal to resume, or it is of another metric.
+        the unrounded model; for unknown formats or layers; for a budget that no plan
+        keeps; if there is no journal to resume, or it is of another metric.
     TypeError
         For arguments of other types, and without `tolerance` and `budget_bits`.
     KeyboardInterrupt
@@ -114,7 +114,8 @@ def tune(
     -----
     UserWarning
         If the plan is not final; if it exceeds the tolerance because of the budget; if
-        formats could not round the operands of a layer.
+        formats could not round the operands of a layer; for names of `skip` that match
+        no layer.
 
     See Also
     --------
@@ -167,6 +168,8 @@ def tune(
         with progress(not quiet, "Running the model", 3, sys.stderr) as runner.advance:
             recording = runner.record()
         runner.items = find_items(recording.layers.values(), groups, skipped)
+        known = [*recording.layers, *(name for name, _ in model.named_modules())]
+        warn_of_names(skipped, known, "skip")
         # The search is short where formats pass for all layers, or for none.
         guess = len(levels) * (len(runner.items) + 4) + 2 * len(runner.items)
         with progress(not quiet, "Tuning", guess, sys.stderr) as runner.advance:
