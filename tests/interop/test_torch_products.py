@@ -293,6 +293,18 @@ def test_values_that_a_format_does_not_have():
         model(x)
 
 
+@pytest.mark.parametrize("form", ["bf16", "nvfp4"])
+def test_results_that_have_no_room(form):
+    class Outer(nn.Module):
+        def forward(self, x):
+            return x @ x.T
+
+    model = nn.Sequential(Outer())
+    message = "^layer '0', activations x activations: Unable to allocate"
+    with tt.matmul_precision(form), pytest.raises(MemoryError, match=message):
+        model(torch.ones(1, 1).expand(1 << 23, 1))
+
+
 @pytest.mark.parametrize("shape", [(5, 40, 6), (1, 300, 70), (64, 33, 1), (0, 3, 2)])
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_bfloat16_as_it_is(shape, layout):

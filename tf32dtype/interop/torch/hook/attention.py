@@ -14,14 +14,17 @@ roles of the two products. There, queries and keys are scaled before they are ro
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from .operations import Products, aten, operation
+from .operations import aten, operation
 from .recipe import Role
+
+if TYPE_CHECKING:
+    from .mode import ProductMode
 
 #: The roles of operands of the two products.
 ROLES_OF_PRODUCTS: tuple[tuple[Role, Role], ...] = (
@@ -45,17 +48,17 @@ class WatchAttention(TorchFunctionMode):
     ----------
     tell : callable
         It is given the roles of the products that follow; afterwards no roles.
-    name : callable
-        It is given an error, and the arguments, to put the layer into the error.
+    named : callable
+        Given an error and the arguments, it returns the error with the layer.
     """
 
     def __init__(
         self,
         tell: Callable[[tuple[tuple[Role, Role], ...]], None],
-        name: Callable[[Exception, Any], None],
+        named: Callable[[Exception, Any], Exception],
     ) -> None:
         super().__init__()
-        self._tell, self._name = tell, name
+        self._tell, self._named = tell, named
 
     def __torch_function__(
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None
@@ -66,15 +69,14 @@ class WatchAttention(TorchFunctionMode):
         try:
             return func(*args, **(kwargs or {}))
         except RuntimeError as error:
-            self._name(error, args)
-            raise
+            raise self._named(error, args) from None
         finally:
             self._tell(())
 
 
 @operation(aten._scaled_dot_product_flash_attention_for_cpu.default)
 def _attention(
-    products: Products,
+    mode: ProductMode,
     query: Tensor,
     key: Tensor,
     value: Tensor,
@@ -91,8 +93,8 @@ def _attention(
         )
     factor = _factor(query, scale)
     keys, values = (_repeated(x, query) for x in (key, value))
-    scores = _scores(products, query, keys, factor, is_causal, attn_mask)
-    sums = products.product(_softmax(scores), values, "probabilities", "kv_cache")
+    scores = _scores(mode, query, keys, factor, is_causal, attn_mask)
+    sums = mode.product(_softmax(scores), values, "probabilities", "kv_cache")
     result = torch.empty_like(query)
     largest = scores.logsumexp(-1)
     # PyTorch gives the logarithm 0 to rows of which all is masked.
@@ -102,7 +104,7 @@ def _attention(
 
 @operation(aten._scaled_dot_product_flash_attention_for_cpu_backward.default)
 def _attention_backward(
-    products: Products,
+    mode: ProductMode,
     gradient: Tensor,
     query: Tensor,
     key: Tensor,
@@ -116,9 +118,9 @@ def _attention_backward(
     scale: float | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     factor = _factor(query, scale)
-    product = products.product
+    product = mode.product
     keys, values = (_repeated(x, query) for x in (key, value))
-    scores = _scores(products, query, keys, factor, is_causal, attn_mask)
+    scores = _scores(mode, query, keys, factor, is_causal, attn_mask)
     probabilities = _softmax(scores)
     of_values = product(probabilities.mT, gradient, "probabilities", "gradients")
     of_probabilities = product(gradient, values.mT, "gradients", "kv_cache")
@@ -149,7 +151,7 @@ def _added(sums: Tensor, like: Tensor) -> Tensor:
 
 
 def _scores(
-    products: Products,
+    mode: ProductMode,
     query: Tensor,
     keys: Tensor,
     factor: float,
@@ -157,7 +159,7 @@ def _scores(
     mask: Tensor | None,
 ) -> Tensor:
     """Return the operands of the softmax in float32."""
-    scores = products.product(query, keys.mT, "activations", "kv_cache") * factor
+    scores = mode.product(query, keys.mT, "activations", "kv_cache") * factor
     if is_causal:
         later = torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1)
         scores = scores.masked_fill(later, -torch.inf)

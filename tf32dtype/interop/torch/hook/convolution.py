@@ -18,14 +18,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from math import gcd, prod
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from .operand_format import TILE
-from .operations import Multiplier, Products, aten, finished, operation
+from .operations import Multiplier, aten, finished, operation
+
+if TYPE_CHECKING:
+    from .mode import ProductMode
 
 #: Bytes of windows, in float32, that are multiplied at once.
 LIMIT = 1 << 26
@@ -85,7 +88,7 @@ def _all_axes(numbers: Sequence[int], axes: int) -> tuple[int, ...]:
 
 @operation(aten.convolution.default)
 def _convolution(
-    products: Products,
+    mode: ProductMode,
     x: Tensor,
     weight: Tensor,
     bias: Tensor | None,
@@ -96,7 +99,7 @@ def _convolution(
     output_padding: Sequence[int],
     groups: int,
 ) -> Tensor:
-    multiply = products.multiplier(x, weight, "activations", "weights")
+    multiplier = mode.multiplier(x, weight, "activations", "weights")
     way = _geometry(weight, stride, padding, dilation, groups)
     if transposed:
         more = _all_axes(output_padding, len(way.kernel))
@@ -104,10 +107,10 @@ def _convolution(
             (n - 1) * way.stride[i] - 2 * way.padding[i] + way.reach(i) + 1 + more[i]
             for i, n in enumerate(x.shape[2:])
         ]
-        sums = _convolved_back(multiply, x, weight, way, size)
+        sums = _convolved_back(multiplier, x, weight, way, size)
     else:
         columns = _columns_of(weight, groups)
-        sums = _convolved(multiply, x, columns, way, way.outputs(x.shape[2:]))
+        sums = _convolved(multiplier, x, columns, way, way.outputs(x.shape[2:]))
     if bias is not None:
         bias = bias.reshape(-1, *[1] * len(way.kernel))
     result = finished(sums, x.dtype, bias)
@@ -115,14 +118,14 @@ def _convolution(
 
 
 @operation(aten._convolution.default)
-def _convolution_with_flags(products: Products, *args: Any) -> Tensor:
-    result: Tensor = _convolution(products, *args[:9])
+def _convolution_with_flags(mode: ProductMode, *args: Any) -> Tensor:
+    result: Tensor = _convolution(mode, *args[:9])
     return result
 
 
 @operation(aten.convolution_backward.default)
 def _convolution_backward(
-    products: Products,
+    mode: ProductMode,
     gradient: Tensor,
     x: Tensor,
     weight: Tensor,
@@ -139,20 +142,20 @@ def _convolution_backward(
     wanted_x, wanted_weight, wanted_bias = output_mask
     of_x = of_weight = of_bias = None
     if wanted_x:
-        multiply = products.multiplier(gradient, weight, "gradients", "weights")
+        multiplier = mode.multiplier(gradient, weight, "gradients", "weights")
         if transposed:
             columns, size = _columns_of(weight, groups), x.shape[2:]
-            sums = _convolved(multiply, gradient, columns, way, size)
+            sums = _convolved(multiplier, gradient, columns, way, size)
         else:
-            sums = _convolved_back(multiply, gradient, weight, way, x.shape[2:])
+            sums = _convolved_back(multiplier, gradient, weight, way, x.shape[2:])
         of_x = sums.to(x.dtype).contiguous(memory_format=_memory_format(x, weight))
     if wanted_weight:
         if transposed:
-            multiply = products.multiplier(x, gradient, "activations", "gradients")
-            sums = _correlated(multiply, x, gradient, way)
+            multiplier = mode.multiplier(x, gradient, "activations", "gradients")
+            sums = _correlated(multiplier, x, gradient, way)
         else:
-            multiply = products.multiplier(gradient, x, "gradients", "activations")
-            sums = _correlated(multiply, gradient, x, way)
+            multiplier = mode.multiplier(gradient, x, "gradients", "activations")
+            sums = _correlated(multiplier, gradient, x, way)
         of_weight = sums.reshape(weight.shape).to(weight.dtype)
         of_weight = of_weight.contiguous(memory_format=_memory_format(x, weight))
     if wanted_bias:
@@ -175,7 +178,7 @@ def _columns_of(weight: Tensor, groups: int) -> Tensor:
 
 
 def _convolved(
-    multiply: Multiplier,
+    multiplier: Multiplier,
     x: Tensor,
     columns: Tensor,
     way: Geometry,
@@ -185,8 +188,8 @@ def _convolved(
     windows = _windows(x, way, outputs)
     channels = columns.shape[-1]
     sums = [
-        multiply(part.mT, columns)[:, :count]
-        for part, count in _row_parts(multiply, windows, len(outputs))
+        multiplier.product(part.mT, columns)[:, :count]
+        for part, count in _row_parts(multiplier, windows, len(outputs))
     ]
     whole = torch.cat(sums, 1) if len(sums) > 1 else sums[0]
     shaped = whole.reshape(way.groups, len(x), *outputs, channels)
@@ -196,7 +199,7 @@ def _convolved(
 
 
 def _convolved_back(
-    multiply: Multiplier,
+    multiplier: Multiplier,
     x: Tensor,
     weight: Tensor,
     way: Geometry,
@@ -211,10 +214,12 @@ def _convolved_back(
     mirrored = weight.flip(*range(2, weight.ndim))
     by_group = mirrored.reshape(way.groups, -1, *weight.shape[1:])
     columns = by_group.transpose(1, 2).reshape(way.groups, weight.shape[1], -1).mT
-    return _convolved(multiply, spread, columns, way.mirrored(), outputs)
+    return _convolved(multiplier, spread, columns, way.mirrored(), outputs)
 
 
-def _correlated(multiply: Multiplier, left: Tensor, x: Tensor, way: Geometry) -> Tensor:
+def _correlated(
+    multiplier: Multiplier, left: Tensor, x: Tensor, way: Geometry
+) -> Tensor:
     """Return the sums over images and outputs: (groups, channels of `left`, k)."""
     outputs = left.shape[2:]
     channels = left.shape[1] // way.groups
@@ -222,8 +227,8 @@ def _correlated(multiply: Multiplier, left: Tensor, x: Tensor, way: Geometry) ->
     rows = by_group.permute(1, 2, 0, 3).flatten(2)
     windows = _windows(x, way, outputs)
     sums = [
-        multiply(rows, part.mT)[..., :count]
-        for part, count in _column_parts(multiply, windows, len(outputs))
+        multiplier.product(rows, part.mT)[..., :count]
+        for part, count in _column_parts(multiplier, windows, len(outputs))
     ]
     return torch.cat(sums, -1) if len(sums) > 1 else sums[0]
 
@@ -250,7 +255,7 @@ def _windows(x: Tensor, way: Geometry, outputs: Sequence[int]) -> Tensor:
 
 
 def _row_parts(
-    multiply: Multiplier, windows: Tensor, axes: int
+    multiplier: Multiplier, windows: Tensor, axes: int
 ) -> Iterator[tuple[Tensor, int]]:
     """Give the windows of positions, (groups, k, positions), and how many these are.
 
@@ -261,7 +266,7 @@ def _row_parts(
     images, outer, *inner = windows.shape[2 + axes :]
     lines, positions = images * outer, prod(inner)
     bytes_of_line = 4 * groups * k * positions
-    if lines * bytes_of_line <= LIMIT or not multiply.takes_parts:
+    if lines * bytes_of_line <= LIMIT or not multiplier.takes_parts:
         yield windows.reshape(groups, k, lines * positions), lines * positions
         return
     whole = TILE // gcd(TILE, positions)
@@ -282,7 +287,7 @@ def _row_parts(
 
 
 def _column_parts(
-    multiply: Multiplier, windows: Tensor, axes: int
+    multiplier: Multiplier, windows: Tensor, axes: int
 ) -> Iterator[tuple[Tensor, int]]:
     """Give the windows of some k, (groups, k, positions), and how many k these are.
 
@@ -292,7 +297,7 @@ def _column_parts(
     groups, shape = len(windows), windows.shape[1 : 2 + axes]
     k, positions = prod(shape), prod(windows.shape[2 + axes :])
     step = max(1, LIMIT // (4 * groups * max(1, positions)) // TILE) * TILE
-    if k <= step or not multiply.takes_parts:
+    if k <= step or not multiplier.takes_parts:
         yield windows.reshape(groups, k, positions), k
         return
     largest = _largest(windows, axes)

@@ -6,7 +6,8 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Any, NamedTuple, Self
+from functools import partial
+from typing import Any, Self
 
 import torch
 from numpy.typing import NDArray
@@ -18,7 +19,7 @@ from ..tensors import to_numpy
 from .attention import WatchAttention
 from .kinds import OF_NESTED, Kind, known
 from .layers import Layers, Place
-from .multiply import product_of_codes
+from .multiply import way_of_elements
 from .operations import CODES, DTYPES, Multiplier
 from .recipe import Recipe, Role
 from .trial import check_call
@@ -75,6 +76,8 @@ class ProductMode(TorchDispatchMode):
     """
 
     supports_higher_order_operators = True
+    #: whether a product may be computed in parts
+    in_parts = True
 
     def __init__(self, choose: Choose, model: nn.Module | None = None) -> None:
         super().__init__()
@@ -97,7 +100,7 @@ class ProductMode(TorchDispatchMode):
             stack.enter_context(innermost(self))
             self.layers.watch(stack)
             stack.enter_context(_FAST_PATHS)
-            stack.enter_context(WatchAttention(self._expect, self._name))
+            stack.enter_context(WatchAttention(self._expect, self._named))
             stack.enter_context(self)
             try:
                 yield self
@@ -143,8 +146,7 @@ class ProductMode(TorchDispatchMode):
             check_call(func, args, kwargs)
             return self.replaced(func, operation, target, args, kwargs)
         except (RuntimeError, ValueError, IndexError) as error:
-            self._name(error, args)
-            raise
+            raise self._named(error, args) from None
 
     def _by_subclass(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         """Let a subclass of Tensor compute an operation, perhaps by other operations.
@@ -166,17 +168,15 @@ class ProductMode(TorchDispatchMode):
             self._seen += 1
         return result
 
-    def _name(self, error: Exception, args: Sequence[Any]) -> None:
-        """Put the layer of an operation into its error."""
+    def _named(self, error: Exception, args: Sequence[Any]) -> Exception:
+        """Return the error of an operation with the layer in its message."""
         if getattr(error, _NAMED, False):
-            return
-        setattr(error, _NAMED, True)
-        operands = [x for x in args if isinstance(x, Tensor)]
+            return error
         layer = self.layers.running
+        operands = [x for x in args if isinstance(x, Tensor)]
         if len(operands) > 1:
             layer = self.layers.place(operands[-2], operands[-1], (None, None)).layer
-        if layer and error.args:
-            error.args = (f"layer {layer!r}: {error.args[0]}", *error.args[1:])
+        return _error_of(f"layer {layer!r}" if layer else "", error)
 
     def replaced(
         self, func: Any, operation: Any, target: str, args: Any, kwargs: Any
@@ -213,11 +213,10 @@ class ProductMode(TorchDispatchMode):
         ------
         NotReplaced
             If the layer has no recipe.
-        ValueError, TypeError, MemoryError
-            If the operands cannot be rounded or multiplied; the message names the
-            layer.
+        ValueError, MemoryError
+            If the operands cannot be rounded or multiplied.
         """
-        return self.multiplier(a, b, left, right)(a, b)
+        return self.multiplier(a, b, left, right).product(a, b)
 
     def multiplier(
         self,
@@ -243,49 +242,37 @@ class ProductMode(TorchDispatchMode):
         for mode in _entered.modes[:-1]:
             if mode is not None:
                 mode.inner += 1
-        return self.multiplier_at(place, recipe)
-
-    def multiplier_at(self, place: Place, recipe: Recipe) -> Multiplier:
-        """Return what multiplies operands of a layer."""
-        return LayerMultiplier(self, place, recipe)
+        takes_parts = all(recipe.of(x).takes_parts for x in (place.left, place.right))
+        product = partial(self.multiply, place=place, recipe=recipe)
+        return Multiplier(product, self.in_parts and takes_parts)
 
     def multiply(self, a: Tensor, b: Tensor, place: Place, recipe: Recipe) -> Tensor:
         """Return a product of a layer."""
         try:
             if a.dtype in CODES:
-                x, y = to_numpy(a.detach()), to_numpy(b.detach())
-                result = product_of_codes(x, y, recipe.unit)
+                x, y = as_array(a, True), as_array(b, True)
+                way = way_of_elements(x.dtype.name, y.dtype.name, recipe.unit)
             else:
                 way = recipe.way(place.left, place.right)
                 narrow = a.dtype == b.dtype == torch.bfloat16 and way.takes_bfloat16
-                x, y = (as_array(one, narrow) for one in (a, b))
-                result = way.multiply(x, y)
-        except (ValueError, TypeError, MemoryError) as error:
-            text = str(error).removesuffix(_ADVICE)
-            named = type(error)(f"{where(place)}: {text}")
-            setattr(named, _NAMED, True)
-            raise named from None
-        return torch.from_numpy(result)
+                x, y = as_array(a, narrow), as_array(b, narrow)
+            return torch.from_numpy(way.multiply(x, y))
+        except (RuntimeError, ValueError, MemoryError) as error:
+            raise _error_of(_words(place), error) from None
 
 
-class LayerMultiplier(NamedTuple):
-    """Multiplies matrices that are made of the operands of one layer."""
-
-    mode: ProductMode
-    place: Place
-    recipe: Recipe
-
-    @property
-    def takes_parts(self) -> bool:
-        """Whether lines of operands can be multiplied apart."""
-        return all(self.recipe.of(x).takes_parts for x in self.place[1:3])
-
-    def __call__(self, a: Tensor, b: Tensor) -> Tensor:
-        """Return a product in float32."""
-        return self.mode.multiply(a, b, self.place, self.recipe)
+def _error_of(where: str, error: Exception) -> Exception:
+    """Return an error whose message begins with the place of a product."""
+    if isinstance(error, MemoryError):  # NumPy's own makes its message from a shape
+        error = MemoryError(str(error))
+    if where and error.args:
+        text = str(error.args[0]).removesuffix(_ADVICE)
+        error.args = (f"{where}: {text}", *error.args[1:])
+    setattr(error, _NAMED, True)
+    return error
 
 
-def where(place: Place) -> str:
+def _words(place: Place) -> str:
     """Return words for a place in an error."""
     name = f"layer {place.layer!r}" if place.layer else "a product outside of layers"
     roles = f"{place.left} x {place.right}"

@@ -72,8 +72,8 @@ class Way(NamedTuple):
         Parameters
         ----------
         a, b : numpy.ndarray
-            float32 matrices, (..., m, k) and (..., k, n), of one stack. If
-            `takes_bfloat16` says so, both may be bfloat16.
+            float32 matrices, (..., m, k) and (..., k, n), of one stack; the elements
+            of `way_of_elements`. If `takes_bfloat16` says so, both may be bfloat16.
 
         Returns
         -------
@@ -86,7 +86,7 @@ class Way(NamedTuple):
             For NaN and Inf in tiles, and in formats of blocks that have none.
         """
         with np.errstate(all="ignore"):
-            if a.dtype != np.float32:
+            if a.dtype != np.float32 and self.takes_bfloat16:
                 narrow: Array = matmul(a, b, dtype=np.float32)
                 return narrow
             if self.spec is not None and not self.has_values:
@@ -211,30 +211,24 @@ def way_of(left: OperandFormat, right: OperandFormat, unit: Unit) -> Way:
         other = right if in_blocks[0] else left
         kept = (UNROUNDED, right) if in_blocks[1] else (left, UNROUNDED)
         return Way(kept, unit, True, resolve(unit.settings(other)))
-    if unit.device is None:
-        return Way(both, unit, True, resolve(unit.settings(UNROUNDED)))
     assert rows[0] is not None
     assert rows[1] is not None
-    common = _common(rows[0].format, rows[1].format, unit)
-    return Way(both, unit, False, None, common)
+    return way_of_elements(rows[0].format, rows[1].format, unit)._replace(formats=both)
 
 
-def product_of_codes(a: Array, b: Array, unit: Unit) -> Array:
-    """Return the float32 product of arrays of FP8, whose numbers are not rounded.
+@lru_cache(maxsize=256)
+def way_of_elements(left: str, right: str, unit: Unit) -> Way:
+    """Return the way to multiply elements of two formats, which are not rounded.
 
     Raises
     ------
     ValueError
-        If the device cannot multiply their formats.
+        If the device cannot multiply the formats.
     """
+    both = UNROUNDED, UNROUNDED
     if unit.device is None:
-        spec = resolve(unit.settings(UNROUNDED))
-        way = Way((UNROUNDED, UNROUNDED), unit, True, spec)
-    else:
-        common = _common(a.dtype.name, b.dtype.name, unit)
-        way = Way((UNROUNDED, UNROUNDED), unit, False, None, common)
-    with np.errstate(all="ignore"):
-        return way.product(Rounded(a), Rounded(b))
+        return Way(both, unit, True, resolve(unit.settings(UNROUNDED)))
+    return Way(both, unit, False, None, _common(left, right, unit))
 
 
 def _common(left: str, right: str, unit: Unit) -> np.dtype[Any] | None:

@@ -10,61 +10,25 @@ Tensors of FP8 are multiplied as they are: a recipe only chooses who multiplies.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from .recipe import Role
+if TYPE_CHECKING:
+    from .mode import ProductMode
 
 aten = torch.ops.aten
 
 
-class Multiplier(Protocol):
+class Multiplier(NamedTuple):
     """Multiplies matrices that are made of the operands of one layer."""
 
-    @property
-    def takes_parts(self) -> bool:
-        """Whether lines of operands can be multiplied apart.
-
-        The parts need a line with the largest magnitude of the whole.
-        """
-        ...
-
-    def __call__(self, a: Tensor, b: Tensor) -> Tensor:
-        """Return the float32 product of (..., m, k) and (..., k, n) of one stack."""
-        ...
-
-
-class Products(Protocol):
-    """Gives an operation the products of two stacks of matrices."""
-
-    def product(
-        self,
-        a: Tensor,
-        b: Tensor,
-        left: Role | None = None,
-        right: Role | None = None,
-    ) -> Tensor:
-        """Return the float32 product of (..., m, k) and (..., k, n) of one stack.
-
-        `left` and `right` are the operands' roles; None: to be found.
-        """
-        ...
-
-    def multiplier(
-        self,
-        a: Tensor,
-        b: Tensor,
-        left: Role | None = None,
-        right: Role | None = None,
-    ) -> Multiplier:
-        """Return what multiplies matrices that are made of two operands."""
-        ...
-
-    def again(self, func: Any, *args: Any) -> Tensor:
-        """Return the result of another operation, whose products are replaced, too."""
-        ...
+    #: returns the float32 product of (..., m, k) and (..., k, n) of one stack
+    product: Callable[[Tensor, Tensor], Tensor]
+    #: whether lines of operands can be multiplied apart, if each part has a line with
+    #: the largest magnitude of the whole
+    takes_parts: bool
 
 
 #: Computes an operation with its arguments.
@@ -111,34 +75,34 @@ def finished(
 
 
 #: Returns the float32 product of two operands, in the shape of the result.
-_Product = Callable[[Products, Tensor, Tensor], Tensor]
+_Product = Callable[["ProductMode", Tensor, Tensor], Tensor]
 
 
-def _matrices(products: Products, a: Tensor, b: Tensor) -> Tensor:
-    return products.product(a, b)
+def _matrices(mode: ProductMode, a: Tensor, b: Tensor) -> Tensor:
+    return mode.product(a, b)
 
 
-def _summed_matrices(products: Products, a: Tensor, b: Tensor) -> Tensor:
+def _summed_matrices(mode: ProductMode, a: Tensor, b: Tensor) -> Tensor:
     # The sum over matrices is a part of the sum over k.
     left = a.transpose(0, 1).reshape(a.shape[1], -1)
-    return products.product(left, b.reshape(-1, b.shape[2]))
+    return mode.product(left, b.reshape(-1, b.shape[2]))
 
 
-def _matrix_and_vector(products: Products, a: Tensor, x: Tensor) -> Tensor:
-    return products.product(a, x[:, None])[:, 0]
+def _matrix_and_vector(mode: ProductMode, a: Tensor, x: Tensor) -> Tensor:
+    return mode.product(a, x[:, None])[:, 0]
 
 
-def _vectors(products: Products, x: Tensor, y: Tensor) -> Tensor:
-    return products.product(x[None], y[:, None])[0, 0]
+def _vectors(mode: ProductMode, x: Tensor, y: Tensor) -> Tensor:
+    return mode.product(x[None], y[:, None])[0, 0]
 
 
 def _plain(product: _Product) -> Operation:
     """Return the operation whose result is a product."""
 
     def operate(
-        products: Products, a: Tensor, b: Tensor, out_dtype: torch.dtype | None = None
+        mode: ProductMode, a: Tensor, b: Tensor, out_dtype: torch.dtype | None = None
     ) -> Tensor:
-        return finished(product(products, a, b), out_dtype or a.dtype)
+        return finished(product(mode, a, b), out_dtype or a.dtype)
 
     return operate
 
@@ -147,7 +111,7 @@ def _added(product: _Product) -> Operation:
     """Return the operation that adds a tensor to a product."""
 
     def operate(
-        products: Products,
+        mode: ProductMode,
         c: Tensor,
         a: Tensor,
         b: Tensor,
@@ -155,7 +119,7 @@ def _added(product: _Product) -> Operation:
         beta: Any = 1,
         alpha: Any = 1,
     ) -> Tensor:
-        return finished(product(products, a, b), a.dtype, c, alpha, beta)
+        return finished(product(mode, a, b), a.dtype, c, alpha, beta)
 
     return operate
 
@@ -172,23 +136,23 @@ operation(aten.addmv.default)(_added(_matrix_and_vector))
 
 @operation(aten._addmm_activation.default)
 def _addmm_activation(
-    products: Products, *operands: Tensor, use_gelu: bool = False, **factors: Any
+    mode: ProductMode, *operands: Tensor, use_gelu: bool = False, **factors: Any
 ) -> Tensor:
-    sums: Tensor = OPERATIONS[aten.addmm.default](products, *operands, **factors)
+    sums: Tensor = OPERATIONS[aten.addmm.default](mode, *operands, **factors)
     return torch.nn.functional.gelu(sums) if use_gelu else sums.relu()
 
 
 @operation(aten._foreach_mm.default)
 def _foreach_mm(
-    products: Products, left: Sequence[Tensor], right: Sequence[Tensor]
+    mode: ProductMode, left: Sequence[Tensor], right: Sequence[Tensor]
 ) -> list[Tensor]:
     pairs = zip(left, right, strict=True)
-    return [products.again(aten.mm.default, a, b) for a, b in pairs]
+    return [mode.again(aten.mm.default, a, b) for a, b in pairs]
 
 
 @operation(aten._scaled_mm.default)
 def _scaled_mm(
-    products: Products,
+    mode: ProductMode,
     a: Tensor,
     b: Tensor,
     scale_a: Tensor,
@@ -199,7 +163,7 @@ def _scaled_mm(
     use_fast_accum: bool = False,
 ) -> Tensor:
     """Multiply the sums by the scales of the rows, then by those of the columns."""
-    sums = products.product(a, b) * scale_a.float() * scale_b.float()
+    sums = mode.product(a, b) * scale_a.float() * scale_b.float()
     if bias is not None:
         sums = sums + bias.float()
     dtype = out_dtype or a.dtype
@@ -210,7 +174,7 @@ def _scaled_mm(
 
 @operation(aten._scaled_mm_v2.default)
 def _scaled_mm_v2(
-    products: Products,
+    mode: ProductMode,
     a: Tensor,
     b: Tensor,
     scale_a: Sequence[Tensor],
@@ -225,5 +189,5 @@ def _scaled_mm_v2(
     use_fast_accum: bool = False,
 ) -> Tensor:
     (row,), (column,) = scale_a, scale_b
-    result: Tensor = _scaled_mm(products, a, b, row, column, bias, None, out_dtype)
+    result: Tensor = _scaled_mm(mode, a, b, row, column, bias, None, out_dtype)
     return result

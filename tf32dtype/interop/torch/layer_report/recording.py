@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
-import torch
 from torch import Tensor, nn
 
 from ...._base.arguments import checked_strings
 from ...._programs.context import matmul_precision
 from ....tensor_core.device import DeviceName
-from ..hook.kinds import Kind, known
 from ..hook.layers import Place
-from ..hook.mode import INNER, NotReplaced, ProductMode, as_array
-from ..hook.operations import Multiplier
+from ..hook.mode import INNER, as_array
 from ..hook.recipe import Recipe, make_recipe
+from ..hook.recording import RecordingMode
 from .measuring import Array, Gathered
 from .rows import LayerRow, ProductShape, Unreached
 from .sampling import band_of, samples
@@ -97,9 +95,9 @@ _Key = tuple[Place, tuple[str, int] | None]
 class Recorder:
     """Watch the products of PyTorch in this thread, and measure samples of them.
 
-    Use it in a ``with`` statement, or call `start` and `stop`. Programs compute as
-    usual in it: the results are PyTorch's own, except that it computes attention and
-    transformer layers in several operations, not in one fused kernel.
+    Use it in a ``with`` statement. Programs compute as usual in it: the results are
+    PyTorch's own, except that it computes attention and transformer layers in several
+    operations, not in one fused kernel.
 
     Parameters
     ----------
@@ -124,25 +122,17 @@ class Recorder:
         self.recipes = recipes_of(precisions, device)
         self._rng = np.random.default_rng(seed)
         self._products: dict[_Key, _Product] = {}
-        self._mode = _RecordingMode(self, model)
+        self._mode = RecordingMode(self._take, model)
         self._open = ExitStack()
 
-    def start(self) -> None:
-        """Begin to watch."""
-        self._open.enter_context(self._mode.watch())
-
-    def stop(self) -> None:
-        """Stop watching."""
-        self._open.close()
-
     def __enter__(self) -> Self:
-        self.start()
+        self._open.enter_context(self._mode.watch())
         return self
 
     def __exit__(self, *error: object) -> None:
-        self.stop()
+        self._open.close()
 
-    def take(self, a: Tensor, b: Tensor, place: Place) -> None:
+    def _take(self, a: Tensor, b: Tensor, place: Place) -> None:
         """Take in a product."""
         line = None
         if not place.is_backward and "weights" not in (place.left, place.right):
@@ -206,63 +196,6 @@ def recipes_of(
     if not names:
         raise ValueError("precisions must name at least one format; got none")
     return {name: make_recipe(name, device=device) for name in names}
-
-
-#: The recipe of all layers while products are recorded.
-_USUAL = Recipe()
-
-
-class _RecordingMode(ProductMode):
-    """Gives products to a recorder; results of operations are PyTorch's own."""
-
-    def __init__(self, recorder: Recorder, model: nn.Module | None) -> None:
-        super().__init__(lambda layer: _USUAL, model)
-        self._recorder = recorder
-        self._has_onednn = False
-
-    @contextmanager
-    def watch(self) -> Iterator[Self]:
-        self._has_onednn = torch._C._get_mkldnn_enabled()
-        with super().watch():
-            yield self
-
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
-        if known(func).kind is Kind.TAKE_APART:
-            return super().__torch_dispatch__(func, types, args, kwargs)
-        # oneDNN is switched off for operations that PyTorch would fuse with it, but a
-        # single operation has its usual bits only with it.
-        usual = torch._C._get_mkldnn_enabled()
-        torch._C._set_mkldnn_enabled(self._has_onednn)
-        try:
-            return super().__torch_dispatch__(func, types, args, kwargs)
-        finally:
-            torch._C._set_mkldnn_enabled(usual)
-
-    def replaced(
-        self, func: Any, operation: Any, target: str, args: Any, kwargs: Any
-    ) -> Any:
-        options = {k: v for k, v in kwargs.items() if k != "out"}
-        with suppress(NotReplaced):
-            operation(self, *args, **options)
-        return func(*args, **kwargs)
-
-    def multiplier_at(self, place: Place, recipe: Recipe) -> Multiplier:
-        return _Recording(place, self._recorder)
-
-
-class _Recording:
-    """Gives the product of an operation to a recorder, and returns the usual one."""
-
-    takes_parts = False  # each operation is one call
-
-    def __init__(self, place: Place, recorder: Recorder) -> None:
-        self._place, self._recorder = place, recorder
-
-    def __call__(self, a: Tensor, b: Tensor) -> Tensor:
-        self._recorder.take(a, b, self._place)
-        return torch.matmul(a.float(), b.float())
 
 
 def _line_of_model() -> tuple[str, int] | None:

@@ -6,13 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from ...._base.wording import brief
 from ..hook.layers import Place
 from ..hook.mode import ProductMode
-from ..hook.recipe import Recipe
+from ..hook.recording import RecordingMode
 from ..layer_report.running import copied
 from ..names import absent, is_one_of
 from .apply import Forward
@@ -61,27 +60,6 @@ class Item:
         return sum(x.weights * x.width for x in self.layers)
 
 
-class _RecordingMode(ProductMode):
-    """Computes products in float32, and counts them by layer."""
-
-    def __init__(self, model: nn.Module, layers: dict[str, Layer]) -> None:
-        super().__init__(lambda layer: Recipe(), model)
-        self._modules, self._layers = dict(model.named_modules()), layers
-
-    def multiply(self, a: Tensor, b: Tensor, place: Place, recipe: Recipe) -> Tensor:
-        if not place.is_backward:
-            layer = self._layers.setdefault(place.layer, Layer(place.layer))
-            layer.multiply_adds += a.numel() * b.shape[-1]
-            operands = {place.left: a, place.right: b}
-            weight = operands.get("weights")
-            layer.width = 8 * (a if weight is None else weight).element_size()
-            if weight is not None:
-                own = self._modules.get(place.layer, nn.Module())
-                sizes = [x.numel() for x in own.parameters(recurse=False) if x.ndim > 1]
-                layer.weights = max(layer.weights, sum(sizes) or weight.numel())
-        return torch.matmul(a.float(), b.float())
-
-
 class Recording(Forward):
     """A forward function that notes the layers, and the arguments of the first call."""
 
@@ -89,6 +67,7 @@ class Recording(Forward):
         super().__init__(model, Plan())
         self.layers: dict[str, Layer] = {}
         self.call: Any = None
+        self._modules = dict(model.named_modules())
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.call is None:
@@ -96,7 +75,19 @@ class Recording(Forward):
         return super().__call__(*args, **kwargs)
 
     def mode(self) -> ProductMode:
-        return _RecordingMode(self.model, self.layers)
+        return RecordingMode(self._take, self.model)
+
+    def _take(self, a: Tensor, b: Tensor, place: Place) -> None:
+        if place.is_backward:
+            return
+        layer = self.layers.setdefault(place.layer, Layer(place.layer))
+        layer.multiply_adds += a.numel() * b.shape[-1]
+        weight = {place.left: a, place.right: b}.get("weights")
+        layer.width = 8 * (a if weight is None else weight).element_size()
+        if weight is not None:
+            own = self._modules.get(place.layer, nn.Module())
+            sizes = [x.numel() for x in own.parameters(recurse=False) if x.ndim > 1]
+            layer.weights = max(layer.weights, sum(sizes) or weight.numel())
 
 
 def find_items(
