@@ -16,7 +16,6 @@ from ..._base.options import refuse_unknown, shows
 from ..._base.scopes import Scope
 from ..._base.wording import brief
 from .hook.mode import ProductMode, innermost
-from .hook.operand_format import operand_format
 from .hook.recipe import ROLES, Defaults, Formats, Recipe, make_recipe
 from .names import checked_names, is_one_of, warn_of_names
 from .plan.plan import Plan, checked_plan
@@ -128,9 +127,6 @@ class matmul_precision(Scope):
         **formats: Unpack[Formats],
     ) -> None:
         refuse_unknown("matmul_precision", formats, Formats)
-        for name in (precision, *(formats.get(role) for role in ROLES)):
-            if name == "":
-                operand_format(name)  # raises
         if model is not None and not isinstance(model, nn.Module):
             raise TypeError(f"model must be a torch.nn.Module; got {brief(model)}")
         self._plan = None
@@ -142,11 +138,8 @@ class matmul_precision(Scope):
         self._only = None if only is None else checked_names(only, "only")
         self._skip = checked_names(skip, "skip")
         self._model = model
-        self._rounds = (
-            plan is not None
-            or bool(precision)
-            or any(formats.get(role) for role in ROLES)
-        )
+        given = (plan, precision, *(formats.get(role) for role in ROLES))
+        self._rounds = any(x is not None for x in given)
         #: whether the end of the scope warns of operations that were not replaced
         self.warns = True
         #: what each thread entered, by its number

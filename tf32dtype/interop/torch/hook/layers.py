@@ -137,12 +137,11 @@ class Layers:
         self._thread_number = get_ident()
         _thread.scopes.append(self)
         stack.callback(_thread.scopes.remove, self)
-        for register, hook in (
-            (register_module_forward_pre_hook, self._enter),
-            (register_module_forward_hook, self._leave),
+        for handle in (
+            register_module_forward_pre_hook(self._enter),
+            register_module_forward_hook(self._leave, always_call=True),
         ):
-            also: dict[str, Any] = {"always_call": True} if hook == self._leave else {}
-            stack.callback(register(hook, **also).remove)
+            stack.callback(handle.remove)
 
     @contextmanager
     def inside(self, module: nn.Module) -> Iterator[None]:
@@ -228,12 +227,17 @@ class Layers:
     @property
     def running(self) -> str:
         """The innermost module that runs."""
-        return self._running[-1].layer.name if self._running else OUTSIDE
+        return self._innermost.name
 
-    def _name(self, layer: Layer) -> str:
-        """Return the name in this scope of a layer of any scope."""
+    @property
+    def _innermost(self) -> Layer:
+        return self._running[-1].layer if self._running else _OUTSIDE
+
+    def _renamed(self, layer: Layer) -> Layer:
+        """Return a layer of any scope with its name in this scope."""
         module = layer.module and layer.module()
-        return layer.name if module is None else self._names.get(module, layer.name)
+        name = layer.name if module is None else self._names.get(module, layer.name)
+        return layer._replace(name=name)
 
     def place(
         self, left: Tensor, right: Tensor, roles: tuple[Role | None, Role | None]
@@ -268,19 +272,18 @@ class Layers:
 
         A function that `checkpoint` runs again has the module that called it before.
         """
-        here = self._running[-1].layer if self._running else _OUTSIDE
+        here = self._innermost
         frame, again = graph.checkpoint_frame()
         if frame is not None:
             depth, layer = _thread.frames.get(frame, (len(self._running), here))
             if again is None and len(self._running) <= depth:
                 _thread.frames[frame] = len(self._running), here
             if again is not None and not self._running:
-                return layer._replace(name=self._name(layer))
+                return self._renamed(layer)
         elif not self._running and torch._C._current_graph_task_id() != -1:
             number = torch._C._current_autograd_node()._sequence_nr()
             if forward := _thread.forwards.get(number):
-                layer = forward.caller[1]
-                return layer._replace(name=self._name(layer))
+                return self._renamed(forward.caller[1])
         return here
 
     def _remember(
@@ -301,8 +304,7 @@ class Layers:
         has_node = torch.is_grad_enabled() and any(x.requires_grad for x in operands)
         number = torch._C._autograd._get_sequence_nr() - 1
         forwards = _thread.forwards
-        here = self._running[-1].layer if self._running else _OUTSIDE
-        caller = len(self._running), here
+        caller = len(self._running), self._innermost
         forward = forwards.get(number) or _Forward(layer, has_node, caller, {})
         if caller[0] < forward.caller[0]:
             forward = forward._replace(caller=caller)
@@ -352,8 +354,7 @@ class Layers:
         given: tuple[Role | None, Role | None],
     ) -> Place:
         forward = self._forward(node, operands)
-        layer = forward.layer if forward else _OUTSIDE
-        layer = layer._replace(name=self._name(layer) if forward else self.running)
+        layer = self._renamed(forward.layer) if forward else Layer(self.running)
         roles = [forward.role(x) if forward else None for x in operands]
         is_known = any(roles)
         owner: Layer | None = None
@@ -392,7 +393,7 @@ class Layers:
         roles: list[Role | None] = []
         for role, other, x in zip(given, known, operands, strict=True):
             role = role or other
-            is_saved = graph.address(x) in memory if memory else False
+            is_saved = graph.address(x) in memory
             if role is None and (is_saved or (is_plain and x.requires_grad)):
                 role = "activations"
             roles.append(role)

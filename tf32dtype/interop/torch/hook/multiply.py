@@ -26,7 +26,7 @@ from .... import _core, blocks, tensor_core
 from ...._formats.quantize import quantize
 from ...._formats.table import find_dtype, formats
 from ...._matmul.matmul import matmul, product_in
-from ...._matmul.precisions import Precision, resolve, rounding_of
+from ...._matmul.precisions import Precision, find_precision, resolve, rounding_of
 from ....blocks.formats import formats as block_formats
 from ....tensor_core.look_up import find_device, find_model
 from .operand_format import TILE, UNROUNDED, OperandFormat
@@ -185,12 +185,12 @@ def way_of(left: OperandFormat, right: OperandFormat, unit: Unit) -> Way:
         For a split precision of only one operand; for two formats that the device
         cannot multiply.
     """
-    both, rows = (left, right), (left.precision, right.precision)
+    both = left, right
     in_blocks = [form.block is not None for form in both]
     if left == right and not any(in_blocks):
         return Way(both, unit, False, resolve(unit.settings(left)))
-    for form, row in zip(both, rows, strict=True):
-        if row is not None and row.components > 1:
+    for form in both:
+        if form.is_split:
             raise ValueError(
                 f"{form} must be the format of both operands; got {left} x {right}"
             )
@@ -211,9 +211,8 @@ def way_of(left: OperandFormat, right: OperandFormat, unit: Unit) -> Way:
         other = right if in_blocks[0] else left
         kept = (UNROUNDED, right) if in_blocks[1] else (left, UNROUNDED)
         return Way(kept, unit, True, resolve(unit.settings(other)))
-    assert rows[0] is not None
-    assert rows[1] is not None
-    return way_of_elements(rows[0].format, rows[1].format, unit)._replace(formats=both)
+    names = [find_precision(form.name).format for form in both]
+    return way_of_elements(*names, unit)._replace(formats=both)
 
 
 @lru_cache(maxsize=256)

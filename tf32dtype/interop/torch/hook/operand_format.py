@@ -45,6 +45,12 @@ class OperandFormat:
         return self.name == "f32"
 
     @property
+    def is_split(self) -> bool:
+        """Whether a number is a sum of components, which both operands must have."""
+        row = self.precision
+        return row is not None and row.components > 1
+
+    @property
     def is_tiled(self) -> bool:
         """Whether it has FP8 elements with scales for parts of k."""
         return self.scale in ("block", "tile")

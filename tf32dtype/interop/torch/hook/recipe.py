@@ -29,8 +29,6 @@ _PAIRS: tuple[tuple[Role, Role], ...] = (
     ("activations", "activations"),
     ("activations", "kv_cache"),
     ("probabilities", "kv_cache"),
-)
-_PAIRS_OF_GRADIENTS: tuple[tuple[Role, Role], ...] = (
     ("gradients", "weights"),
     ("gradients", "activations"),
     ("gradients", "kv_cache"),
@@ -69,6 +67,12 @@ class Recipe:
         format: OperandFormat = getattr(self, role)
         return format
 
+    @property
+    def others(self) -> list[str]:
+        """The other roles whose format is not that of activations, with the format."""
+        roles = (x for x in ROLES[2:] if self.of(x) != self.activations)
+        return [f"{role} {self.of(role)}" for role in roles]
+
     def way(self, left: Role, right: Role) -> Way:
         """Return the way to multiply operands of two roles.
 
@@ -81,11 +85,9 @@ class Recipe:
 
     def __str__(self) -> str:
         usual = self.activations
-        text = [str(usual)] if self.weights == usual else [f"{self.weights} x {usual}"]
-        text += [
-            f"{role} {self.of(role)}" for role in ROLES[2:] if self.of(role) != usual
-        ]
-        return ", ".join(text) + (f" @{self.unit.device}" if self.unit.device else "")
+        first = str(usual) if self.weights == usual else f"{self.weights} x {usual}"
+        device = f" @{self.unit.device}" if self.unit.device else ""
+        return ", ".join([first, *self.others]) + device
 
 
 class Defaults(NamedTuple):
@@ -116,31 +118,27 @@ def make_recipe(precision: str | None, **given: Unpack[Formats]) -> Recipe:
     scale = chosen.scale
     if scale not in SCALES:
         raise ValueError(one_of("scale", scale, SCALES))
-    usual = precision or "f32"
-    others = precision or chosen.activations or "f32"
-    names = {
-        role: getattr(chosen, role)
-        or (usual if role in ("weights", "activations") else others)
-        for role in ROLES
-    }
+    others = chosen.activations if precision is None else precision
     formats: dict[Role, OperandFormat] = {}
-    for role, name in names.items():
+    for role in ROLES:
+        own = getattr(chosen, role)
+        usual = precision if role in ("weights", "activations") else others
+        name = next((x for x in (own, usual) if x is not None), "f32")
         try:
             formats[role] = operand_format(name, scale)
         except ValueError as error:
-            if getattr(chosen, role) is None:
+            if own is None:
                 raise
             raise ValueError(f"{role}: {error}") from None
     if scale != "tensor" and not any(form.scale for form in formats.values()):
-        given_names = joined(sorted({*names.values()}))
-        raise ValueError(f"scale={scale!r} must be given with FP8; got {given_names}")
+        names = joined(sorted({*map(str, formats.values())}))
+        raise ValueError(f"scale={scale!r} must be given with FP8; got {names}")
     unit = Unit(
         chosen.device, chosen.instruction, chosen.rounding, chosen.special_values
     )
     _check_options(unit, [*formats.values()])
     made = Recipe(**formats, unit=unit)
-    pairs = [*_PAIRS, *_PAIRS_OF_GRADIENTS]
-    for left, right in pairs:
+    for left, right in _PAIRS:
         made.way(left, right)
         made.way(right, left)
     return made
@@ -148,12 +146,10 @@ def make_recipe(precision: str | None, **given: Unpack[Formats]) -> Recipe:
 
 def _check_options(unit: Unit, formats: list[OperandFormat]) -> None:
     """Raise the errors of `td.matmul` for options that none of the formats uses."""
-    rows = [form.precision for form in formats]
-    names = {row.short for row in rows if row is not None}
-    splits = sorted(x.short for x in rows if x is not None and x.components > 1)
+    names = {form.name for form in formats}
     tf32 = "tf32" if "tf32" in names else "bf16"
     resolve(Settings(tf32, rounding=unit.rounding))
-    one = splits[0] if splits else "bf16"
-    resolve(Settings(one, special_values=unit.special_values))
+    split = min((form.name for form in formats if form.is_split), default="bf16")
+    resolve(Settings(split, special_values=unit.special_values))
     if unit.device is None and unit.instruction is not None:
         resolve(Settings("bf16", instruction=unit.instruction))

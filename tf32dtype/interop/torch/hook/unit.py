@@ -28,7 +28,7 @@ class Unit:
             row.short,
             rounding=self.rounding if row.short == "tf32" else None,
             scale="row" if format.scale == "row" else "tensor",
-            special_values=self.special_values if row.components > 1 else "propagate",
+            special_values=self.special_values if format.is_split else "propagate",
             device=self.device,
             instruction=self.instruction,
         )

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 from ...._base.arguments import checked_path
-from ...._base.text import Table, number
+from ...._base.text import Table, counted, number
 from ...._base.whole_files import write_whole
 from ...._base.wording import brief, one_of
 from ...._files.layer_plans import (
@@ -20,7 +20,7 @@ from ...._files.layer_plans import (
     read_layer_plan,
 )
 from ....tensor_core.look_up import find_device
-from ..hook.recipe import ROLES, Recipe, make_recipe
+from ..hook.recipe import Recipe, make_recipe
 
 #: The formats of a layer as users give them.
 GivenFormats = str | Mapping[str, str] | PlannedLayer | None
@@ -185,14 +185,9 @@ class Plan(LayerPlan):
         recipe = self._recipes[layer]
         if recipe is None:
             return [layer.name, NONE, NONE, "", ""]
-        others = [
-            f"{role} {recipe.of(role)}"
-            for role in ROLES[2:]
-            if recipe.of(role) != recipe.activations
-        ]
         bits = number(recipe.weights.bits, 4)
         formats = [str(recipe.weights), str(recipe.activations)]
-        return [layer.name, *formats, ", ".join(others), bits]
+        return [layer.name, *formats, ", ".join(recipe.others), bits]
 
     def _table(self, rows: list[list[str]]) -> Table:
         header = ["layer", "weights", "activations", "others", "bits per weight"]
@@ -204,15 +199,14 @@ class Plan(LayerPlan):
     def _title(self) -> str:
         device = f", on {self.device}" if self.device else ""
         state = "" if self.final else ", not final"
-        count = len(self.layers)
-        return f"plan of {count} layer{'s' * (count != 1)}{device}{state}"
+        return f"plan of {counted(len(self.layers), 'layer')}{device}{state}"
 
     def __repr__(self) -> str:
         layers = [*self.layers[:_MOST], self.default]
         rows = [" ".join(filter(None, self._row(layer)[:4])) for layer in layers]
         rows[-1] = rows[-1].replace("*", "all others", 1)
-        if more := len(self.layers) - _MOST:
-            rows[-1:-1] = [f"... and {more} more"] * (more > 0)
+        if (more := len(self.layers) - _MOST) > 0:
+            rows.insert(-1, f"... and {more} more")
         return f"<{self._title()}: {'; '.join(rows)}>"
 
     def __hash__(self) -> int:
