@@ -71,10 +71,7 @@ class Budget:
             )
 
     def _bits(self, item: int, level: int) -> float:
-        """Return the bits of an item's weights."""
-        if level == len(self._levels):
-            return self._items[item].unrounded_bits
-        return self._items[item].weights * self._levels[level].weight_bits
+        return weight_bits(self._items[item], self._levels, level)
 
     def run(self) -> None:
         """Search until no exchange of two items lowers the loss."""
@@ -130,6 +127,13 @@ class Budget:
             up, down = divmod(int(place), len(names))
             if allowed[up, down]:
                 yield _with(now, dict([names[up], names[down]]))
+
+
+def weight_bits(item: Item, levels: Sequence[Level], level: int) -> float:
+    """Return the bits of an item's weights at a level; the last one: unrounded."""
+    if level == len(levels):
+        return item.unrounded_bits
+    return item.weights * levels[level].weight_bits
 
 
 def _with(levels: Levels, changed: dict[int, int]) -> Levels:

@@ -176,23 +176,17 @@ class Runner:
         """Return the metric of a plan; NaN if the plan cannot run."""
         if all(level == len(self.levels) for level in levels):
             return self.truth
-        plan = self.plan(levels)
-        key = layer_plan_text(plan)
-        if (record := self._find(key)) is None:
-            record = self._taken(lambda: {"metric": self._measure(plan)})
-            self._keep(key, record)
+        record = self._trial("", self.plan(levels), self._measure)
         if record["why"]:
             self.failures.append(record["why"])
-        return math.nan if record["metric"] is None else float(record["metric"])
+        return _number(record, math.nan)
 
     def known(self, levels: Levels) -> float | None:
         """Return the metric of a plan that was tried; else None."""
         if all(level == len(self.levels) for level in levels):
             return self.truth
         record = self._find(layer_plan_text(self.plan(levels)))
-        if record is None:
-            return None
-        return math.nan if record["metric"] is None else float(record["metric"])
+        return None if record is None else _number(record, math.nan)
 
     def loss(self, metric: float) -> float:
         """Return how much a metric is worse than that of the unrounded model."""
@@ -213,12 +207,8 @@ class Runner:
         levels[item] = level
         if self._first() is None:
             return self.loss(self.metric(tuple(levels)))
-        plan = self.plan(tuple(levels))
-        key = "sensitivity " + layer_plan_text(plan)
-        if (record := self._find(key)) is None:
-            record = self._taken(lambda: {"metric": self._error(plan)})
-            self._keep(key, record)
-        return math.inf if record["metric"] is None else float(record["metric"])
+        record = self._trial("sensitivity ", self.plan(tuple(levels)), self._error)
+        return _number(record, math.inf)
 
     def _first(self) -> Tensor | None:
         """Return the unrounded output of the first call; None: it has no numbers."""
@@ -244,17 +234,23 @@ class Runner:
         power = wanted.square().sum()
         return float((found - wanted).square().sum() / power) if power else 0.0
 
-    def _taken(self, take: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    def _trial(
+        self, kind: str, plan: Plan, take: Callable[[Plan], float]
+    ) -> dict[str, Any]:
         """Return the record of a trial; formats that cannot round a value fail."""
+        key = kind + layer_plan_text(plan)
+        if record := self._find(key):
+            return record
         if time.monotonic() > self._until:
             raise OutOfTime
+        record = {"metric": None, "why": ""}
         try:
-            record = {**take(), "why": ""}
+            number = take(plan)
+            record["metric"] = number if math.isfinite(number) else None
         except (ValueError, MemoryError) as error:
-            record = {"metric": None, "why": str(error)}
+            record["why"] = str(error)
         self.advance()
-        if record["metric"] is not None and not math.isfinite(record["metric"]):
-            record["metric"] = None
+        self._keep(key, record)
         return record
 
     # -- the journal -----------------------------------------------------------------
@@ -276,6 +272,11 @@ class Runner:
         self._records[key] = record
         if self._journal is not None:
             self._journal.write(key, record)
+
+
+def _number(record: Mapping[str, Any], otherwise: float) -> float:
+    """Return the number of a trial, or another one if it was not finite."""
+    return otherwise if record["metric"] is None else float(record["metric"])
 
 
 def _hash(*things: Any) -> str:

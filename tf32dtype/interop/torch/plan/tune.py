@@ -12,13 +12,13 @@ from torch import nn
 
 from ...._base.arguments import checked_number, checked_path, checked_strings
 from ...._base.caller import warn
-from ...._base.text import progress
+from ...._base.text import counted, progress
 from ...._base.wording import brief, one_of
 from ...._programs.tune.journal import Trials
 from ...._programs.tune.search import Search
 from ..names import warn_of_names
 from .apply import check_model
-from .budget import Budget
+from .budget import Budget, weight_bits
 from .items import Groups, find_items
 from .plan import GivenFormats, Plan
 from .trials import Better, Level, Levels, Metric, OutOfTime, Runner
@@ -308,18 +308,14 @@ def _plan(
     facts["mean_bits"] = _mean_bits(runner, best)
     facts["trials"] = runner.count
     if runner.failures:
-        count = len(runner.failures)
-        warn(f"{count} plans could not run, the first because: {runner.failures[0]}")
+        count = counted(len(runner.failures), "plan")
+        warn(f"{count} could not run, the first because: {runner.failures[0]}")
     return runner.plan(best, final=final, found=facts)
 
 
 def _mean_bits(runner: Runner, best: Levels) -> float:
     """Return the mean bits per weight."""
-    total = sum(item.weights for item in runner.items)
-    bits = 0.0
-    for item, level in zip(runner.items, best, strict=True):
-        if level == len(runner.levels):
-            bits += item.unrounded_bits
-        else:
-            bits += item.weights * runner.levels[level].weight_bits
-    return bits / total if total else 0.0
+    weights = sum(item.weights for item in runner.items)
+    pairs = zip(runner.items, best, strict=True)
+    bits = sum(weight_bits(item, runner.levels, level) for item, level in pairs)
+    return bits / weights if weights else 0.0
