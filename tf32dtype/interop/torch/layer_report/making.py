@@ -130,8 +130,7 @@ def report(
     target = checked_number(target_db, "target_db")
     if not 0 < target < float("inf"):
         raise ValueError(f"target_db must be more than 0 and finite; got {target:g}")
-    calls = calls_of(inputs, kwargs)
-    runs = Runs(model, calls, seed)
+    runs = Runs(model, calls_of(inputs, kwargs), seed)
     if precisions is PRECISIONS:
         precisions = formats_on(device, PRECISIONS)
     recorder = Recorder(precisions, device=device, model=model, seed=seed)
@@ -140,42 +139,26 @@ def report(
             f"layers compute in training mode: {some(names, 3, ', ')}. Call"
             " model.eval() to measure the model as it is used"
         )
+    is_partial, found = False, Sensitivities({})
     with unplanned(model):
-        return _measured(
-            model, runs, recorder, device, target, sensitivities, groups, quiet
-        )
-
-
-def _measured(
-    model: nn.Module,
-    runs: Runs,
-    recorder: Recorder,
-    device: DeviceName | None,
-    target: float,
-    sensitivities: bool,
-    groups: Mapping[str, Iterable[str] | str] | None,
-    quiet: bool,
-) -> LayerReport:
-    is_partial = False
-    try:
-        with recorder:
-            runs.outputs()
-    except KeyboardInterrupt:
-        if not recorder.rows:
-            raise
-        is_partial = True
-    rows, unreached = recorder.rows, recorder.unreached
-    if not rows:
-        others = ", ".join(f"{x.name} {x.reason}" for x in unreached)
-        raise ValueError(
-            "the model must multiply matrices in operations that can be measured; got"
-            f" {others or 'none'}"
-        )
-    layers = [row.layer for row in rows if not row.is_backward]
-    found = Sensitivities({})
-    if sensitivities and not is_partial:
-        chosen = groups_of(layers, groups)
-        found = measure_outputs(model, runs, recorder.recipes, chosen, quiet)
+        try:
+            with recorder:
+                runs.outputs()
+        except KeyboardInterrupt:
+            if not recorder.rows:
+                raise
+            is_partial = True
+        rows, unreached = recorder.rows, recorder.unreached
+        if not rows:
+            others = ", ".join(f"{x.name} {x.reason}" for x in unreached)
+            raise ValueError(
+                "the model must multiply matrices in operations that can be measured;"
+                f" got {others or 'none'}"
+            )
+        if sensitivities and not is_partial:
+            layers = [row.layer for row in rows if not row.is_backward]
+            chosen = groups_of(layers, groups)
+            found = measure_outputs(runs, recorder.recipes, chosen, quiet)
     return LayerReport(
         type(model).__name__,
         tuple(recorder.recipes),

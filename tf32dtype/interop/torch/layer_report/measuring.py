@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -24,29 +23,6 @@ from .sampling import Operand, Sample
 Array = NDArray[Any]
 
 
-@dataclass
-class _Lost:
-    """Counts of `RangeLost`."""
-
-    values: int = 0
-    zeros: int = 0
-    infinities: int = 0
-    clipped: int = 0
-
-    def take(self, operand: Operand, way: Way) -> None:
-        rounded = operand.rounded(way)
-        x, values = operand.measured, values_of(rounded)
-        is_nonzero = x != 0
-        self.values += int(np.count_nonzero(is_nonzero))
-        self.zeros += int(np.count_nonzero(is_nonzero & (values == 0)))
-        self.infinities += int(np.count_nonzero(~np.isfinite(values)))
-        self.clipped += _clipped(x, rounded, way.formats[operand.which], operand.which)
-
-    def result(self) -> RangeLost:
-        return RangeLost(self.values, self.zeros, self.infinities, self.clipped)
-
-
-@dataclass
 class Gathered:
     """The sums of a product's errors in a precision.
 
@@ -58,30 +34,22 @@ class Gathered:
         The roles of the operands.
     """
 
-    recipe: Recipe
-    place: Place
-    truth: float = field(default=0.0, init=False)
-    #: squared errors with both operands rounded, in this package's sums and the unit's
-    error: float = field(default=0.0, init=False)
-    unit_error: float = field(default=0.0, init=False)
-    #: with one operand rounded
-    one_sided: list[float] = field(default_factory=lambda: [0.0, 0.0], init=False)
-    #: of the product without outliers
-    rest: float = field(default=0.0, init=False)
-    lost: tuple[_Lost, _Lost] = field(
-        default_factory=lambda: (_Lost(), _Lost()), init=False
-    )
-
-    def __post_init__(self) -> None:
-        left, right = (self.recipe.of(x) for x in (self.place.left, self.place.right))
+    def __init__(self, recipe: Recipe, place: Place) -> None:
+        self.recipe = recipe
+        left, right = recipe.of(place.left), recipe.of(place.right)
         self._way = way_of(left, right, OWN)
-        self._on_unit = way_of(left, right, self.recipe.unit)
-        rows = (left.precision, right.precision)
-        self._is_split = any(row is not None and row.components > 1 for row in rows)
+        self._on_unit = way_of(left, right, recipe.unit)
+        #: with only the first, and with only the second operand rounded
         self._one_sided: list[Way] = []
-        if not self._is_split:
+        if not (left.is_split or right.is_split):
             pairs = ((left, UNROUNDED), (UNROUNDED, right))
             self._one_sided = [way_of(*pair, OWN) for pair in pairs]
+        self.truth = 0.0
+        #: squared errors in this package's sums, in the unit's, and without outliers
+        self.error = self.unit_error = self.rest = 0.0
+        self.one_sided = [0.0, 0.0]
+        #: of each operand the counts of `RangeLost`
+        self.lost: Array = np.zeros((2, 4), int)
 
     def take(
         self, sample: Sample, rest: Sample, truth: Array, truth_of_rest: Array
@@ -101,33 +69,40 @@ class Gathered:
         self.rest += error(rest, self._way, truth_of_rest[of])
         for i, way in enumerate(self._one_sided):
             self.one_sided[i] += error(sample, way, exact)
-            self.lost[i].take((sample.a, sample.b)[i], self._way)
+            self.lost[i] += _lost((sample.a, sample.b)[i], self._way)
 
     def result(self, is_swapped: bool) -> ProductErrors:
         """Return the errors; with `is_swapped` the second operand is the first."""
-        one_sided = [snr_db(x, self.truth) for x in self.one_sided]
-        lost = [x.result() for x in self.lost]
-        order = (1, 0) if is_swapped else (0, 1)
-        share = None
-        if 0 < self.error < np.inf:
-            share = 1 - self.rest / self.error
-        first, second = (None if self._is_split else one_sided[i] for i in order)
-        first_lost, second_lost = (None if self._is_split else lost[i] for i in order)
+        one_sided: list[float | None] = [None, None]
+        lost: list[RangeLost | None] = [None, None]
+        if self._one_sided:
+            one_sided = [snr_db(x, self.truth) for x in self.one_sided]
+            lost = [RangeLost(*map(int, counts)) for counts in self.lost]
+        first, second = (1, 0) if is_swapped else (0, 1)
         return ProductErrors(
             snr_db(self.unit_error, self.truth),
-            first,
-            second,
-            share,
-            first_lost,
-            second_lost,
+            one_sided[first],
+            one_sided[second],
+            1 - self.rest / self.error if 0 < self.error < np.inf else None,
+            lost[first],
+            lost[second],
         )
 
 
-def _clipped(x: Array, rounded: Rounded, format: OperandFormat, which: int) -> int:
-    """Count values that are more than half a step above their block's largest value."""
+def _lost(operand: Operand, way: Way) -> list[int]:
+    """Return the counts of `RangeLost`."""
+    rounded = operand.rounded(way)
+    x, values = operand.measured, values_of(rounded)
+    is_clipped = _is_clipped(x, rounded, way.formats[operand.which], operand.which)
+    lost = (x != 0, (x != 0) & (values == 0), ~np.isfinite(values), is_clipped)
+    return [int(np.count_nonzero(one)) for one in lost]
+
+
+def _is_clipped(x: Array, rounded: Rounded, format: OperandFormat, which: int) -> Any:
+    """Return whether values are more than half a step above their block's largest."""
     found = block_formats.get(format.name)
     if found is None or found.levels > 1:
-        return 0
+        return False
     element = block_elements[found.element]
     if element.is_integer:
         half = 0.5 / (1 << element.fraction_bits)
@@ -138,5 +113,4 @@ def _clipped(x: Array, rounded: Rounded, format: OperandFormat, which: int) -> i
     limits = np.repeat(scales, rounded.elements.block_size, axis=1) * (
         element.max + half
     )
-    beyond = np.abs(lines, dtype=np.float64) > limits[:, : lines.shape[1]]
-    return int(np.count_nonzero(beyond))
+    return np.abs(lines, dtype=np.float64) > limits[:, : lines.shape[1]]

@@ -17,7 +17,7 @@ from ...._programs.context import matmul_precision
 from ....tensor_core.device import DeviceName
 from ..hook.layers import Place
 from ..hook.mode import INNER, as_array
-from ..hook.recipe import Recipe, make_recipe
+from ..hook.recipe import make_recipe
 from ..hook.recording import RecordingMode
 from .measuring import Array, Gathered
 from .rows import LayerRow, ProductShape, Unreached
@@ -109,6 +109,13 @@ class Recorder:
         The module that names of layers are relative to.
     seed : int
         Chooses the lines that are measured.
+
+    Raises
+    ------
+    ValueError
+        For an unknown name, for none, and for one that the device cannot multiply.
+    TypeError
+        For names that are not strings.
     """
 
     def __init__(
@@ -119,7 +126,10 @@ class Recorder:
         model: nn.Module | None = None,
         seed: int = 0,
     ) -> None:
-        self.recipes = recipes_of(precisions, device)
+        names = checked_strings(precisions, "precisions")
+        if not names:
+            raise ValueError("precisions must name at least one format; got none")
+        self.recipes = {name: make_recipe(name, device=device) for name in names}
         self._rng = np.random.default_rng(seed)
         self._products: dict[_Key, _Product] = {}
         self._mode = RecordingMode(self._take, model)
@@ -180,24 +190,6 @@ def formats_on(device: DeviceName | None, names: Sequence[str]) -> tuple[str, ..
     return tuple(found or names)
 
 
-def recipes_of(
-    precisions: Iterable[str], device: DeviceName | None
-) -> dict[str, Recipe]:
-    """Return the recipes in which all operands have one format.
-
-    Raises
-    ------
-    ValueError
-        For an unknown name, for none, and for one that the device cannot multiply.
-    TypeError
-        For names that are not strings.
-    """
-    names = checked_strings(precisions, "precisions")
-    if not names:
-        raise ValueError("precisions must name at least one format; got none")
-    return {name: make_recipe(name, device=device) for name in names}
-
-
 def _line_of_model() -> tuple[str, int] | None:
     """Return the file and line of the model that computes."""
     frame = sys._getframe(1)
@@ -222,10 +214,9 @@ def _are_probabilities(x: Array) -> bool:
 
 def _row(one: _Product, kind: str, whole: int) -> LayerRow:
     place, swapped = one.place, one.is_swapped
-    roles = (place.left, place.right)
-    dtypes = one.dtypes
+    roles, dtypes = (place.left, place.right), one.dtypes
     if swapped:
-        roles, dtypes = (roles[1], roles[0]), (dtypes[1], dtypes[0])
+        roles, dtypes = roles[::-1], dtypes[::-1]
     return LayerRow(
         place.layer,
         kind,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -85,12 +85,10 @@ class Runs:
     """
 
     def __init__(self, model: nn.Module, calls: Sequence[Call], seed: int) -> None:
-        self._model, self._calls, self._seed = model, calls, seed
+        self.model, self._calls, self._seed = model, calls, seed
 
-    def outputs(self, advance: Callable[[], None] = lambda: None) -> list[Outputs]:
+    def outputs(self) -> list[Outputs]:
         """Run the model, and return its outputs for each batch.
-
-        `advance` is called after each batch.
 
         Raises
         ------
@@ -101,13 +99,12 @@ class Runs:
         with (
             torch.no_grad(),
             torch.random.fork_rng(devices=[]),
-            _buffers_restored(self._model),
+            _buffers_restored(self.model),
         ):
             torch.manual_seed(self._seed)
             for call in self._calls:
                 args, kwargs = copied(call)
-                found.append(_floats(self._model(*args, **kwargs)))
-                advance()
+                found.append(_floats(self.model(*args, **kwargs)))
         return found
 
 

@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 
-from torch import nn
-
 from ...._base.arguments import checked_strings
 from ...._base.text import counted, progress
 from ...._base.wording import brief, did_you_mean
@@ -138,7 +136,6 @@ def _given(
 
 
 def measure_outputs(
-    model: nn.Module,
     runs: Runs,
     recipes: Mapping[str, Recipe],
     groups: dict[str, tuple[str, ...]],
@@ -153,7 +150,7 @@ def measure_outputs(
     total = 1 + len(recipes) * (1 + len(several))
     try:
         with progress(not quiet, "Rounding layers", total, sys.stderr) as advance:
-            _measure(found, several, model, runs, recipes, quiet, advance)
+            _measure(found, several, runs, recipes, quiet, advance)
     except KeyboardInterrupt:
         found.is_partial = True
     if len(groups) == 1:
@@ -165,7 +162,6 @@ def measure_outputs(
 def _measure(
     found: Sensitivities,
     groups: Mapping[str, tuple[str, ...]],
-    model: nn.Module,
     runs: Runs,
     recipes: Mapping[str, Recipe],
     quiet: bool,
@@ -173,14 +169,14 @@ def _measure(
 ) -> None:
     everything = frozenset(layer for group in found.groups.values() for layer in group)
     began = perf_counter()
-    usual = _run(model, runs, None, frozenset())
+    usual = _run(runs, None, frozenset())
     check(usual)
     plain = perf_counter() - began
     advance()
     seconds = 0.0
     for name, recipe in recipes.items():
         began = perf_counter()
-        snr = _snr(found, ("", name), model, runs, recipe, everything, usual)
+        snr = _snr(found, ("", name), runs, recipe, everything, usual)
         found.whole[name] = snr
         # All groups together take as long as this run beyond the plain products.
         took = perf_counter() - began
@@ -197,7 +193,7 @@ def _measure(
     for name, recipe in recipes.items():
         for group, layers in groups.items():
             found.by_group[group, name] = _snr(
-                found, (group, name), model, runs, recipe, frozenset(layers), usual
+                found, (group, name), runs, recipe, frozenset(layers), usual
             )
             advance()
 
@@ -205,24 +201,21 @@ def _measure(
 def _snr(
     found: Sensitivities,
     key: tuple[str, str],
-    model: nn.Module,
     runs: Runs,
     recipe: Recipe,
     layers: frozenset[str],
     usual: Sequence[Outputs],
 ) -> float:
     try:
-        outputs = _run(model, runs, recipe, layers)
+        outputs = _run(runs, recipe, layers)
     except ValueError as error:
         found.failures[key] = str(error)
         return float("-inf")
     return snr_db(*change(outputs, usual))
 
 
-def _run(
-    model: nn.Module, runs: Runs, recipe: Recipe | None, layers: frozenset[str]
-) -> list[Outputs]:
+def _run(runs: Runs, recipe: Recipe | None, layers: frozenset[str]) -> list[Outputs]:
     """Return the outputs with some layers rounded."""
-    mode = ProductMode(lambda layer: recipe if layer in layers else None, model)
+    mode = ProductMode(lambda layer: recipe if layer in layers else None, runs.model)
     with mode.watch():
         return runs.outputs()
