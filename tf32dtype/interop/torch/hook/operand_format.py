@@ -66,9 +66,9 @@ class OperandFormat:
 
     @property
     def takes_parts(self) -> bool:
-        """Whether scales of a part are those of the whole with the same maximum.
+        """Whether a part of a matrix is rounded as in the whole if it has its maximum.
 
-        Other formats choose the format of their scales for the whole.
+        Other formats choose the format of scales by all blocks of the matrix.
         """
         row = block_formats.get(self.name)
         return row is None or row.scale_format is not None

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ....blocks.formats import formats as block_formats
 from ..hook.multiply import Rounded, Way
 from ..hook.operand_format import TILE, OperandFormat
 
@@ -69,9 +68,12 @@ class Operand:
 
     def without(self, k: Indices) -> Operand:
         """Return the operand with zeros for some k."""
-        part = self.part.copy()
-        part[(slice(None), k) if self.which == 0 else k] = 0
-        return replace(self, part=part, zeros=k)
+        return replace(self, part=self._zeroed(self.part, k), zeros=k)
+
+    def _zeroed(self, x: Array, k: Indices) -> Array:
+        x = x.copy()
+        x[(slice(None), k) if self.which == 0 else k] = 0
+        return x
 
     def given_to(self, way: Way) -> Array:
         """Return the lines that a way rounds as it rounds the whole matrix."""
@@ -81,11 +83,10 @@ class Operand:
     def rounded(self, way: Way) -> Rounded:
         """Return the measured lines as a way rounds them."""
         format = way.formats[self.which]
-        if depends_on_all(format):
+        if not format.takes_parts:
             whole = self.whole
             if self.zeros is not None:
-                whole = whole.copy()
-                whole[(slice(None), self.zeros) if self.which == 0 else self.zeros] = 0
+                whole = self._zeroed(whole, self.zeros)
             elements = way.round(whole, self.which).elements
             at = self.lines if self.which == 0 else (slice(None), self.lines)
             return Rounded(elements[at])
@@ -120,17 +121,11 @@ class Sample:
 
     def product(self, way: Way) -> Array:
         """Return the elements of the whole product that are in measured lines."""
-        if not any(depends_on_all(x) for x in way.formats):
+        if all(x.takes_parts for x in way.formats):
             whole = way.multiply(self.a.given_to(way), self.b.given_to(way))
             return whole[: len(self.a.lines), : len(self.b.lines)]
         with np.errstate(all="ignore"):
             return way.product(self.a.rounded(way), self.b.rounded(way))
-
-
-def depends_on_all(format: OperandFormat) -> bool:
-    """Return whether all of a matrix's blocks together choose the format of scales."""
-    found = block_formats.get(format.name)
-    return found is not None and found.scale_format is None
 
 
 def samples(
