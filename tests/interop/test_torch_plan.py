@@ -187,6 +187,10 @@ def test_arguments_of_a_plan_are_checked() -> None:
         tt.Plan({"a": {"weight": "bf16"}})
     with pytest.raises(TypeError, match="default: weights must be a string; got 3"):
         tt.Plan(default={"weights": 3})
+    with pytest.raises(TypeError, match="final must be True or False; got 'no'"):
+        tt.Plan(final="no")
+    with pytest.raises(ValueError, match=r"found.loss must be .*; got \[1\]"):
+        tt.Plan(found={"loss": [1]})
     with pytest.raises(ValueError, match="layer 'a': format must be"):
         tt.Plan({"a": "bf17"})
     with pytest.raises(ValueError, match="cannot be read: No such file"):

@@ -104,14 +104,19 @@ def _plan(found: dict[str, Any]) -> LayerPlan:
     final = take(found, "final", bool, True)
     facts = take(found, "found", dict, {})
     refuse(found, "a plan of layers")
+    check_facts(facts)
+    layers = [_named(one) for one in tables]
+    others = _layer(default, "*")
+    return LayerPlan(tuple(layers), others, device, instruction, final, facts)
+
+
+def check_facts(facts: Mapping[str, Any]) -> None:
+    """Raise a ValueError for facts that are not strings, numbers or booleans."""
     for name, value in facts.items():
         if not isinstance(value, str | float | int):
             raise ValueError(
                 f"found.{name} must be a string, number or boolean; got {brief(value)}"
             )
-    layers = [_named(one) for one in tables]
-    others = _layer(default, "*")
-    return LayerPlan(tuple(layers), others, device, instruction, final, facts)
 
 
 def _named(found: dict[str, Any]) -> PlannedLayer:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import Any, Self
 
-from ...._base.arguments import checked_path
+from ...._base.arguments import checked_flag, checked_path
 from ...._base.text import Table, counted, number
 from ...._base.whole_files import write_whole
 from ...._base.wording import brief, one_of
@@ -16,6 +16,7 @@ from ...._files.layer_plans import (
     Fact,
     LayerPlan,
     PlannedLayer,
+    check_facts,
     layer_plan_text,
     read_layer_plan,
 )
@@ -59,7 +60,9 @@ class Plan(LayerPlan):
     ------
     ValueError
         For an unknown format, and for formats that the device cannot multiply; the
-        message names the layer.
+        message names the layer. For facts of other types.
+    TypeError
+        For other arguments of the wrong type.
 
     See Also
     --------
@@ -92,14 +95,16 @@ class Plan(LayerPlan):
         layers = layers or {}
         if not isinstance(layers, Mapping):
             raise TypeError(f"layers must be a dictionary; got {brief(layers)}")
+        found = dict(found or {})
+        check_facts(found)
         self._take(
             LayerPlan(
                 tuple(_planned(name, given) for name, given in layers.items()),
                 _planned("*", default, "default"),
                 device,
                 instruction,
-                final,
-                dict(found or {}),
+                bool(checked_flag(final, "final")),
+                found,
             )
         )
 
