@@ -358,6 +358,8 @@ def test_devices_choose_the_default_precisions() -> None:
     assert plan.device == "A100"
     with pytest.raises(ValueError, match=r"precisions: A100 mma.sync cannot mul"):
         tune(net(), tolerance=10, device="A100", precisions=["fp8_e4m3"])
+    with pytest.raises(ValueError, match=r"precisions: V100 mma.sync cannot mul"):
+        tune(net(), tolerance=10, device="V100")
 
 
 def test_precisions_may_have_two_formats() -> None:

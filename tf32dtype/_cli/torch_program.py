@@ -97,8 +97,7 @@ def torch_formats(given: str | None, usual: str, device: Any = None) -> tuple[st
     """
     import_torch()
     from ..interop.torch.hook.operand_format import operand_format
-    from ..interop.torch.hook.recipe import make_recipe
-    from ..interop.torch.layer_report.recording import formats_on
+    from ..interop.torch.hook.recipe import formats_on, make_recipe
 
     names: Sequence[str] = (given or usual).replace(",", " ").split()
     if not given:

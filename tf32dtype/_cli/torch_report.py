@@ -51,8 +51,9 @@ def report_torch(arguments: Namespace, usual_target: float) -> NoReturn:
         raise UserError("--device must be given only once with --torch")
     device = next(iter(arguments.device), None)
     import_torch()
+    from ..interop.torch.hook.recipe import formats_on
     from ..interop.torch.layer_report.making import PRECISIONS, TARGET_DB
-    from ..interop.torch.layer_report.recording import Recorder, formats_on
+    from ..interop.torch.layer_report.recording import Recorder
     from ..interop.torch.layer_report.result import LayerReport
 
     target = checked_number(arguments.target_db, "--target-db")

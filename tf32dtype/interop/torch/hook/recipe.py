@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypedDict, Unpack, get_args
 
@@ -142,6 +144,20 @@ def make_recipe(precision: str | None, **given: Unpack[Formats]) -> Recipe:
         made.way(left, right)
         made.way(right, left)
     return made
+
+
+def formats_on(
+    device: DeviceName | None,
+    names: Sequence[str],
+    instruction: Instruction | None = None,
+) -> tuple[str, ...]:
+    """Return those formats that a device can multiply; all if it has none of them."""
+    found = []
+    for name in names:
+        with suppress(ValueError):
+            make_recipe(name, device=device, instruction=instruction)
+            found.append(name)
+    return tuple(found or names)
 
 
 def _check_options(unit: Unit, formats: list[OperandFormat]) -> None:

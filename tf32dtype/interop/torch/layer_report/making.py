@@ -12,7 +12,8 @@ from ...._base.caller import warn
 from ...._base.wording import brief
 from ...._programs.report.naming import some
 from ....tensor_core.device import DeviceName
-from .recording import Recorder, formats_on
+from ..hook.recipe import formats_on
+from .recording import Recorder
 from .result import LayerReport
 from .running import Runs, calls_of, unplanned
 from .sensitivity import Sensitivities, groups_of, measure_outputs

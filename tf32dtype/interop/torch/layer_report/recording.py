@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Self
 
@@ -178,16 +178,6 @@ class Recorder:
             Unreached(name, reason, calls)
             for (name, reason), calls in found.most_common()
         )
-
-
-def formats_on(device: DeviceName | None, names: Sequence[str]) -> tuple[str, ...]:
-    """Return those formats that a device can multiply; all if it has none of them."""
-    found = []
-    for name in names:
-        with suppress(ValueError):
-            make_recipe(name, device=device)
-            found.append(name)
-    return tuple(found or names)
 
 
 def _line_of_model() -> tuple[str, int] | None:

@@ -16,6 +16,7 @@ from ...._base.text import counted, progress
 from ...._base.wording import brief, one_of
 from ...._programs.tune.journal import Trials
 from ...._programs.tune.search import Search
+from ..hook.recipe import formats_on
 from ..names import warn_of_names
 from .apply import check_model
 from .budget import Budget, weight_bits
@@ -204,15 +205,14 @@ def _levels(precisions: Sequence[GivenFormats] | None, base: Plan) -> list[Level
             f"precisions must be a list of formats; got {brief(precisions)}. Use"
             f" [{brief(precisions)}]"
         )
+    on: Any = {"device": base.device, "instruction": base.instruction}
+    if precisions is None:
+        precisions = formats_on(names=PRECISIONS, **on)
     found: dict[str, Level] = {}
-    for given in PRECISIONS if precisions is None else precisions:
+    for given in precisions:
         try:
-            plan = Plan(
-                {"precisions": given}, device=base.device, instruction=base.instruction
-            )
+            plan = Plan({"precisions": given}, **on)
         except ValueError as error:
-            if precisions is None:
-                continue
             why = str(error).removeprefix("layer 'precisions': ")
             raise ValueError(f"precisions: {why}") from None
         recipe = plan.recipe("precisions")
