@@ -315,6 +315,9 @@ INVALID = {
     "heads": lambda: functional.scaled_dot_product_attention(
         ones(2, 4, 4, 8), ones(2, 2, 5, 8), ones(2, 2, 5, 8)
     ),
+    "sparse values": lambda: functional.scaled_dot_product_attention(
+        ones(2, 4, 4, 8), ones(2, 4, 4, 8), ones(2, 4, 4, 8).to_sparse()
+    ),
 }
 
 

@@ -6,7 +6,7 @@ import sys
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from threading import get_ident
 from types import FrameType
@@ -238,6 +238,11 @@ class Layers:
         module = layer.module and layer.module()
         name = layer.name if module is None else self._names.get(module, layer.name)
         return layer._replace(name=name)
+
+    def owner(self, tensors: Sequence[Tensor]) -> str:
+        """Return the layer that owns one of some tensors, else the one that runs."""
+        owners = (self._owners.layer(x, self.running) for x in reversed(tensors))
+        return next((x.name for x in owners if x is not None), self.running)
 
     def place(
         self, left: Tensor, right: Tensor, roles: tuple[Role | None, Role | None]

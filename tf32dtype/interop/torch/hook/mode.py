@@ -172,10 +172,7 @@ class ProductMode(TorchDispatchMode):
         """Return the error of an operation with the layer in its message."""
         if getattr(error, _NAMED, False):
             return error
-        layer = self.layers.running
-        operands = [x for x in args if isinstance(x, Tensor)]
-        if len(operands) > 1:
-            layer = self.layers.place(operands[-2], operands[-1], (None, None)).layer
+        layer = self.layers.owner([x for x in args if isinstance(x, Tensor)])
         return _error_of(f"layer {layer!r}" if layer else "", error)
 
     def replaced(
