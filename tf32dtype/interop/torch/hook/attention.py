@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from .mode import ProductMode
 
 #: The roles of operands of the two products.
-ROLES_OF_PRODUCTS: tuple[tuple[Role, Role], ...] = (
+_ROLES: tuple[tuple[Role, Role], ...] = (
     ("activations", "kv_cache"),
     ("probabilities", "kv_cache"),
 )
@@ -65,7 +65,7 @@ class WatchAttention(TorchFunctionMode):
     ) -> Any:
         if func not in _FUNCTIONS:
             return func(*args, **(kwargs or {}))
-        self._tell(ROLES_OF_PRODUCTS)
+        self._tell(_ROLES)
         try:
             return func(*args, **(kwargs or {}))
         except RuntimeError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import torch
@@ -24,8 +25,6 @@ _SAME_NUMBERS = {
     "View",
 }
 _RAW = "_raw_saved_"
-#: The names of saved tensors of each class of nodes.
-_NAMES: dict[type, tuple[str, ...]] = {}
 
 
 def plain(x: Tensor) -> Tensor:
@@ -56,7 +55,7 @@ def saved(node: Any) -> list[Tensor]:
     """
     found: list[Tensor] = []
     own = is_own_function(node)
-    for name in (f"{_RAW}tensors",) if own else _names(type(node)):
+    for name in (f"{_RAW}tensors",) if own else _names(node.__class__):
         one = getattr(node, name)
         for x in one if isinstance(one, (tuple, list)) else (one,):
             if x.unpack_hook is None and isinstance(x.data, Tensor):
@@ -64,10 +63,10 @@ def saved(node: Any) -> list[Tensor]:
     return [x for x in found if address(x)]
 
 
+@cache
 def _names(kind: Any) -> tuple[str, ...]:
-    if kind not in _NAMES:
-        _NAMES[kind] = tuple(name for name in dir(kind) if name.startswith(_RAW))
-    return _NAMES[kind]
+    """Return the names of the saved tensors of a class of nodes."""
+    return tuple(name for name in dir(kind) if name.startswith(_RAW))
 
 
 def leaves(node: Any) -> Iterator[Tensor]:

@@ -257,7 +257,7 @@ class Layers:
             The roles that the operation knows; None: to be found.
         """
         self._drop_interrupted()
-        node = self.backward_node()
+        node = self._backward_node()
         if node is not None:
             return self._backward(node, (left, right), roles)
         here = self._here()
@@ -320,7 +320,7 @@ class Layers:
         if len(forwards) > _MOST:
             forwards.popitem(last=False)
 
-    def backward_node(self) -> Any | None:
+    def _backward_node(self) -> Any | None:
         """Return the node of autograd whose derivative is computed; else None.
 
         A module that runs in a backward pass computes its forward pass again, and so

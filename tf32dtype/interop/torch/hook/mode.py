@@ -197,14 +197,10 @@ class ProductMode(TorchDispatchMode):
             result: Tensor = func(*args)
         return result
 
-    def product(
-        self,
-        a: Tensor,
-        b: Tensor,
-        left: Role | None = None,
-        right: Role | None = None,
-    ) -> Tensor:
-        """Return a product in float32, of operands that are rounded as a recipe says.
+    def product(self, a: Tensor, b: Tensor, *roles: Role) -> Tensor:
+        """Return the float32 product of (..., m, k) and (..., k, n) of one stack.
+
+        The operands are rounded as the layer's recipe says.
 
         Raises
         ------
@@ -213,22 +209,24 @@ class ProductMode(TorchDispatchMode):
         ValueError, MemoryError
             If the operands cannot be rounded or multiplied.
         """
-        return self.multiplier(a, b, left, right).product(a, b)
+        return self.multiplier(a, b, *roles).product(a, b)
 
-    def multiplier(
-        self,
-        a: Tensor,
-        b: Tensor,
-        left: Role | None = None,
-        right: Role | None = None,
-    ) -> Multiplier:
+    def multiplier(self, a: Tensor, b: Tensor, *roles: Role) -> Multiplier:
         """Return what multiplies matrices that are made of two operands.
+
+        Parameters
+        ----------
+        a, b : Tensor
+            The operands.
+        *roles : str
+            The roles of both, if the operation knows them.
 
         Raises
         ------
         NotReplaced
             If the layer has no recipe.
         """
+        left, right = roles or (None, None)
         if self._expected:
             (left, right), *self._expected = self._expected
         place = self.layers.place(a, b, (left, right))

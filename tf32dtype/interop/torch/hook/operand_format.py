@@ -79,10 +79,8 @@ class OperandFormat:
         if self.name in block_formats:
             return block_formats[self.name].bits_per_value
         row = find_precision(self.name)
-        if row.format in ("float32", "float16"):
-            width = 32 if row.format == "float32" else 16
-        else:
-            width = find(row.format).bits
+        numpys = {"float32": 32, "float16": 16}
+        width = numpys.get(row.format) or find(row.format).bits
         shared = {"block": TILE, "tile": TILE * TILE}.get(self.scale or "")
         return width * row.components + (32 / shared if shared else 0)
 

@@ -46,11 +46,11 @@ def verdicts(report: LayerReport) -> list[Verdict]:
         ]
         found.append(Verdict("unreached", f"Not measured: {some(names, _NAMED)}"))
     if report.is_partial:
-        found.append(Verdict("partial", partial(report)))
+        found.append(Verdict("partial", _partial(report)))
     return found
 
 
-def partial(report: LayerReport) -> str:
+def _partial(report: LayerReport) -> str:
     """Return how much of the report there is after Ctrl-C."""
     runs = sum(len(group.output_db) for group in report.groups)
     runs += len(report.output_db) if len(report.groups) > 1 else 0
