@@ -209,7 +209,7 @@ class ProductMode(TorchDispatchMode):
         ValueError, MemoryError
             If the operands cannot be rounded or multiplied.
         """
-        return self.multiplier(a, b, *roles).product(a, b)
+        return self.multiply(a, b, *self._planned(a, b, roles))
 
     def multiplier(self, a: Tensor, b: Tensor, *roles: Role) -> Multiplier:
         """Return what multiplies matrices that are made of two operands.
@@ -226,6 +226,15 @@ class ProductMode(TorchDispatchMode):
         NotReplaced
             If the layer has no recipe.
         """
+        place, recipe = self._planned(a, b, roles)
+        takes_parts = all(recipe.of(x).takes_parts for x in (place.left, place.right))
+        product = partial(self.multiply, place=place, recipe=recipe)
+        return Multiplier(product, self.in_parts and takes_parts)
+
+    def _planned(
+        self, a: Tensor, b: Tensor, roles: tuple[Role, ...]
+    ) -> tuple[Place, Recipe]:
+        """Return where a product is and how it is computed, and count it."""
         left, right = roles or (None, None)
         if self._expected:
             (left, right), *self._expected = self._expected
@@ -237,9 +246,7 @@ class ProductMode(TorchDispatchMode):
         for mode in _entered.modes[:-1]:
             if mode is not None:
                 mode.inner += 1
-        takes_parts = all(recipe.of(x).takes_parts for x in (place.left, place.right))
-        product = partial(self.multiply, place=place, recipe=recipe)
-        return Multiplier(product, self.in_parts and takes_parts)
+        return place, recipe
 
     def multiply(self, a: Tensor, b: Tensor, place: Place, recipe: Recipe) -> Tensor:
         """Return a product of a layer."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Literal, cast, get_args
 
 from ...._base.wording import brief, one_of
@@ -35,7 +35,7 @@ class OperandFormat:
     def __str__(self) -> str:
         return self.name if self.scale is None else f"{self.name}:{self.scale}"
 
-    @property
+    @cached_property
     def precision(self) -> Precision | None:
         """The precision; None for a block format."""
         return None if self.name in block_formats else find_precision(self.name)
@@ -64,7 +64,7 @@ class OperandFormat:
             return int(block_formats[self.name].block_size)
         return None
 
-    @property
+    @cached_property
     def takes_parts(self) -> bool:
         """Whether a part of a matrix is rounded as in the whole if it has its maximum.
 
