@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import warnings
 from pathlib import Path
 from typing import Any
@@ -323,6 +324,23 @@ def test_formats_that_cannot_round_fail_alone() -> None:
     with pytest.warns(UserWarning, match="plans could not run, the first because: lay"):
         plan = tune(model, metric, tolerance=0.1, precisions=["fp8_e4m3:tile", "bf16"])
     assert formats(plan)["first"] in ("bf16", None)
+
+
+def test_plans_that_could_not_run_are_counted_once() -> None:
+    failed = 0
+
+    def metric(net: Any, batches: Any) -> float:
+        nonlocal failed
+        x = batches[0].clone()
+        x[0, 0] = float("inf")
+        failed += 1
+        found = float(net(x)[1:].detach().square().mean())
+        failed -= 1
+        return found
+
+    with pytest.warns(UserWarning, match="could not run") as found:
+        tune(net(), metric, budget_bits=12, precisions=["fp8_e4m3:tile", "bf16"])
+    assert re.match(f"{failed} plans? could not run", str(found[0].message))
 
 
 def test_attention_without_weights_is_a_layer() -> None:

@@ -91,7 +91,7 @@ class Runner:
         self.items: list[Item] = []
         self.truth = math.nan
         #: reasons for which plans could not run
-        self.failures: list[str] = []
+        self.failures: dict[Levels, str] = {}
         self._batches, self._metric, self._device = batches, metric, base
         self._journal, self._until = journal, until
         self.advance: Callable[[], None] = lambda: None
@@ -178,7 +178,7 @@ class Runner:
             return self.truth
         record = self._trial("", self.plan(levels), self._measure)
         if record["why"]:
-            self.failures.append(record["why"])
+            self.failures[levels] = record["why"]
         return _number(record, math.nan)
 
     def known(self, levels: Levels) -> float | None:

@@ -308,8 +308,8 @@ def _plan(
     facts["mean_bits"] = _mean_bits(runner, best)
     facts["trials"] = runner.count
     if runner.failures:
-        count = counted(len(runner.failures), "plan")
-        warn(f"{count} could not run, the first because: {runner.failures[0]}")
+        count, why = counted(len(runner.failures), "plan"), [*runner.failures.values()]
+        warn(f"{count} could not run, the first because: {why[0]}")
     return runner.plan(best, final=final, found=facts)
 
 
