@@ -1,6 +1,6 @@
 """Names of layers, as `named_modules` gives them, and patterns of names.
 
-In a pattern, ``*`` matches any characters. A name also matches itself if it has ``[``.
+In a pattern, ``*`` matches any characters. A name with ``[`` also matches itself.
 """
 
 from __future__ import annotations
