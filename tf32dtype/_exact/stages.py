@@ -33,6 +33,8 @@ Pair = tuple[int, int]
 
 #: Products of fewer multiply-adds are exact sums at once, which take less time.
 _FEW = 1 << 13
+#: Dot products of at most so many terms are exact sums at once, too.
+_SHORT = 16
 #: Products with at most so many rows or columns are dot products: slices take longer.
 _NARROW = 4
 #: Elements of a tile of the result with slices, times two, and of a block of k.
@@ -98,7 +100,8 @@ def multiply_pairs(
 ) -> tuple[Array, bool]:
     """Compute products of pairs of rows, (count, 2), as `multiply_rows`."""
     result = np.empty(len(pairs), dtype)
-    if x.shape[1] * len(pairs) <= _FEW or not rounds_as_usual():
+    k = x.shape[1]
+    if k <= _SHORT or k * len(pairs) <= _FEW or not rounds_as_usual():
         one, other = (_core.exact_load(z) for z in (x, y))
         _core.exact_dots(one, other, pairs, result, rounding)
         return result, False
