@@ -26,7 +26,7 @@ from .integer_products import (
     plan_residues,
     reconstruction_of,
 )
-from .tile_options import LARGEST, MOST, Launches, Matrices, Writer, pieces
+from .tile_options import LARGEST, MOST, Launches, Matrices, Room, Writer, pieces
 
 FLOAT64 = np.dtype(np.float64)
 #: struct row_facts of src/cuda/exact/rows.h
@@ -35,8 +35,6 @@ FACTS = 24
 LINES, ROW_THREADS = 32, (32, 16)
 #: Rows and columns of a tile, and threads of a block, of round_sums.cu.
 SIDE, THREADS = 64, 256
-#: Arrays in one allocation begin at multiples of so many bytes.
-BEGINS = 256
 
 #: struct source of round_sums.cu, with residues
 SOURCE = np.dtype(
@@ -113,8 +111,8 @@ class _Rows(NamedTuple):
         return self.extents[4] if self.extents[3] > 1 else 0
 
 
-def _plan_rows(x: Matrices, start: int) -> tuple[_Rows, int]:
-    """Plan to read (s, lines, k) from `start` of an allocation on; return the end."""
+def _plan_rows(x: Matrices, room: Room) -> _Rows:
+    """Plan to read (s, lines, k) into an allocation."""
     _, lines, k = x.shape
     count = x.distinct
     if count > MOST or max(lines, k) > LARGEST:
@@ -122,16 +120,12 @@ def _plan_rows(x: Matrices, start: int) -> tuple[_Rows, int]:
             f"a and b must have at most {MOST} matrices, and {LARGEST} elements along"
             f" an axis, with precision 'exact' on a GPU; got shape {x.shape}"
         )
-    facts = _aligned(start + 8 * count * lines * k)
     strides = (i // x.dtype.itemsize for i in x.strides)
     extents = *strides, count, lines, k
     grid = pieces(lines, LINES), count
-    end = _aligned(facts + FACTS * count * lines)
-    return _Rows(rows_kernel(x.dtype), extents, grid, start, facts), end
-
-
-def _aligned(size: int) -> int:
-    return -(-size // BEGINS) * BEGINS
+    every = count * lines
+    places = room.place(8 * every * k), room.place(FACTS * every)
+    return _Rows(rows_kernel(x.dtype), extents, grid, *places)
 
 
 class _Part(NamedTuple):
@@ -266,8 +260,8 @@ def plan(
     """
     if 0 in c.shape:
         return Launches()
-    x, then = _plan_rows(a, 0)
-    y, sums = _plan_rows(b.flipped, then)
+    room = Room()
+    x, y = _plan_rows(a, room), _plan_rows(b.flipped, room)
     s, m, n = c.shape
     residues = None
     if by_integers and wgmma.is_here() and 0 < a.shape[2] <= MOST_K and s <= MOST:
@@ -275,12 +269,13 @@ def plan(
         residues = plan_residues(a, b.flipped, c.shape, scheme, shares=True)
     parts = tuple(_parts(s, m, n)) if residues is None else (_Part(0, s, 0, m),)
     most = 0 if residues else max(part.matrices * part.height * n for part in parts)
+    sums = room.place(8 * most)
     bits = np.array(errors(a.shape[2])).view(np.int64).tolist()
     return _ExactProduct(
         x,
         y,
         sums,
-        sums + 8 * most,
+        room.size,
         (s, m, n),
         parts,
         rounding_kernel(c.dtype, residues is not None),

@@ -33,6 +33,7 @@ from .tile_options import (
     MOST,
     Launches,
     Matrices,
+    Room,
     Writer,
     pieces,
     write_zeros,
@@ -46,8 +47,6 @@ FLOAT64 = np.dtype(np.float64)
 LINES, ROW_THREADS, THREADS = 32, (32, 16), 256
 #: struct integer_row
 ROW = 12
-#: Arrays in one allocation begin at multiples of so many bytes.
-BEGINS = 256
 #: Sums of k bounds, of at most 64 * 64, are below 2^31.
 MOST_K = (1 << 19) - 1
 #: The largest sum of k products of bounds, and the largest integer of fast mode.
@@ -178,19 +177,7 @@ def at(memory: Any, start: int) -> View:
     return View(INT8, memory + start, (1,), (1,))
 
 
-class _Room:
-    """Give arrays their places in one allocation."""
-
-    size = 0
-
-    def place(self, size: int) -> int:
-        """Return where an array of so many bytes begins."""
-        start = self.size
-        self.size = pieces(start + size, BEGINS) * BEGINS
-        return start
-
-
-def _plan_operand(x: Matrices, scheme: Scheme, room: _Room, shares: bool) -> _Operand:
+def _plan_operand(x: Matrices, scheme: Scheme, room: Room, shares: bool) -> _Operand:
     (count, lines, k), distinct = x.shape, x.distinct
     if shares or scheme.is_fast:
         count = distinct
@@ -287,7 +274,7 @@ def plan_residues(
     unless it `shares` them.
     """
     s, m, n = shape
-    room = _Room()
+    room = Room()
     x, y = (_plan_operand(i, scheme, room, shares) for i in (a, b))
     products = room.place(scheme.number * s * m * n)
     tile = wgmma.choose_tile(shape, current().processors())

@@ -45,14 +45,14 @@ from .._runtime.tensor_maps import TensorMapError
 from . import crossover as strategies
 from . import native, wgmma
 from .tensor_cores import by_cublas
-from .tile_options import Launches, Matrices, Writer, write_zeros
+from .tile_options import Launches, Matrices, Room, Writer, write_zeros
 
 #: Rows of operands of cuBLAS begin at multiples of so many elements.
 ALIGNED = 8
 BLOCK = 32, 8  # src/cuda/matmul/operands.h
 TILE = 32, 64  # lines and k of a block
-#: Bytes of a float32; alignment of arrays that share an allocation.
-ITEM, BEGINS = 4, 256
+#: Bytes of a float32.
+ITEM = 4
 #: Threads and results per block of patch_specials.cu.
 PATCH_THREADS, PATCHED = 256, 1024
 
@@ -292,7 +292,9 @@ def plan_split(
     """Plan to split (s, m, k) and (s, n, k) into parts of `depth` k, an even number."""
     format, parts = precision.format, precision.components
     x, y = (_lines(i, parts * depth, format) for i in (a, b))
-    second = _aligned(_size(x), BEGINS)
+    room = Room()
+    room.place(_size(x))
+    second = room.place(_size(y))
     return Split(
         split_kernel(format, parts),
         _grid(depth, a, b),
@@ -300,7 +302,7 @@ def plan_split(
         (int64(depth), int32(saturates)),
         x,
         y._replace(start=second),
-        second + _size(y),
+        room.size,
     )
 
 

@@ -33,6 +33,8 @@ TASK = np.dtype(
 LARGEST = (1 << 31) - (1 << 10)
 #: Largest number of blocks of threads along y and z.
 MOST = 65535
+#: Arrays in one allocation begin at multiples of so many bytes.
+BEGINS = 256
 #: Bytes that kernels copy at a time, from and to multiples of this number.
 CHUNK = 16
 
@@ -77,6 +79,18 @@ class Matrices(NamedTuple):
     def view(self, data: Any) -> View:
         """Return the matrices of an array that begins at an address."""
         return View(self.dtype, data, self.shape, self.strides).at(self.start)
+
+
+class Room:
+    """Give arrays their places in one allocation."""
+
+    size = 0
+
+    def place(self, size: int) -> int:
+        """Return where an array of so many bytes begins."""
+        start = self.size
+        self.size = pieces(start + size, BEGINS) * BEGINS
+        return start
 
 
 class Writer(Protocol):
