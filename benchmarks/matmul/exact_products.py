@@ -129,18 +129,22 @@ def cases() -> Iterator[Case]:
 def least_times(case: Case, threads: int) -> tuple[float, float, float]:
     """Return the smallest seconds of NumPy's call and of ours; they take turns.
 
-    The last of three is that of our call with one thread.
+    The last of three is that of our call with one thread. With more threads, all
+    repeats of a call follow each other, since the threads of another call spin for a
+    while.
     """
     clock = time.thread_time if threads == 1 else time.perf_counter
+    turns, together = (case.repeats, 1) if threads == 1 else (1, case.repeats)
     found = [np.inf, np.inf, np.inf]
-    for _ in range(case.repeats):
+    for _ in range(turns):
         for i, call in enumerate((case.numpy, case.ours, case.ours)[: 1 + threads]):
-            if threads > 1:  # the threads of the call before spin for a while
-                time.sleep(0.05)
+            if threads > 1:
+                time.sleep(0.5)
             with one_thread() if i == 2 else nullcontext():
-                start = clock()
-                call()
-                found[i] = min(found[i], clock() - start)
+                for _ in range(together):
+                    start = clock()
+                    call()
+                    found[i] = min(found[i], clock() - start)
     return found[0], found[1], found[2] if threads > 1 else found[1]
 
 
