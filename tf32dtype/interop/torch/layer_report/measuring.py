@@ -44,10 +44,12 @@ class Gathered:
         if not (left.is_split or right.is_split):
             pairs = ((left, UNROUNDED), (UNROUNDED, right))
             self._one_sided = [way_of(*pair, OWN) for pair in pairs]
-        self.truth = 0.0
+        self.truth: float = 0.0
         #: squared errors in this package's sums, in the unit's, and without outliers
-        self.error = self.unit_error = self.rest = 0.0
-        self.one_sided = [0.0, 0.0]
+        self.error: float = 0.0
+        self.unit_error: float = 0.0
+        self.rest: float = 0.0
+        self.one_sided: list[float] = [0.0, 0.0]
         #: of each operand the counts of `RangeLost`
         self.lost: Array = np.zeros((2, 4), int)
 

@@ -85,7 +85,8 @@ class Runs:
     """
 
     def __init__(self, model: nn.Module, calls: Sequence[Call], seed: int) -> None:
-        self.model, self._calls, self._seed = model, calls, seed
+        self.model: nn.Module = model
+        self._calls, self._seed = calls, seed
 
     def outputs(self) -> list[Outputs]:
         """Run the model, and return its outputs for each batch.
