@@ -67,6 +67,17 @@ class Rows(NamedTuple):
             ratios[lost > 0] = most = np.inf
         return cls(given, values, norms, ratios, exponents, lost, special, most)
 
+    def ready_for(self, elements: int) -> Self:
+        """Return the rows, in contiguous float64 if many elements need them."""
+        given, m = self.given, len(self.given)
+        is_contiguous = given.strides[1] == given.itemsize
+        if elements <= m and (4 * elements <= m or is_contiguous):
+            return self
+        whole = _core.exact_load(given)
+        is_same = self.operand is given
+        operand = whole if is_same else _core.exact_load(self.operand)
+        return self._replace(given=whole, operand=operand)
+
     @property
     def k(self) -> int:
         """The number of terms of a sum."""

@@ -140,7 +140,7 @@ class _Product:
         y: Array,
         out: Array,
         rounding: int,
-        advance: Callable[[], None] | None = None,
+        advance: Callable[[], None] = lambda: None,
     ) -> None:
         self._x, self._y = Rows.of(x), Rows.of(y)
         self._out, self._rounding = out, rounding
@@ -245,24 +245,21 @@ class _Product:
         """
         if top:
             pairs[:, 0] += top
-        error = compensated_error(self._x.k)
-        together = max(_PRODUCTS // max(self._x.k, 1), 1)
+        x, y = (rows.ready_for(len(pairs)) for rows in (self._x, self._y))
+        error = compensated_error(x.k)
+        together = max(_PRODUCTS // max(x.k, 1), 1)
         for first in range(0, len(pairs), together):
             part = slice(first, first + together)
-            some, out = (
-                pairs[part],
-                self._out if self._out.ndim > 1 else self._out[part],
-            )
-            _core.exact_elements(self._x, self._y, error, some, out, self._rounding)
-            self._count(len(some))
+            out = self._out if self._out.ndim > 1 else self._out[part]
+            _core.exact_elements(x, y, error, pairs[part], out, self._rounding)
+            self._count(len(pairs[part]))
 
     def _count(self, elements: int) -> None:
         """Show how many elements of the result are finished, in percent."""
         before = self._done * 100 // self._out.size
         self._done += elements
         for _ in range(before, self._done * 100 // self._out.size):
-            if self._advance is not None:
-                self._advance()
+            self._advance()
 
     # -- slices ------------------------------------------------------------------------
 

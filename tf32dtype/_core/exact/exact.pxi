@@ -222,16 +222,10 @@ def exact_slice(rest, slice, exponents):
     return norms
 
 
-cdef tf_exact_side side_of(rows, size_t count, list kept) except *:
-    """Return rows, in contiguous float64 if many elements need them; `kept` holds them."""
+cdef tf_exact_side side_of(rows) except *:
     cdef tf_exact_side side
     given, operand, norms, _, exponents, lost, special, _ = rows
     cdef size_t m = len(given)
-    if count > m or 4 * count > m and given.strides[1] != given.itemsize:
-        whole = exact_load(given)
-        operand = whole if operand is given else exact_load(operand)
-        given = whole
-        kept += [given, operand]
     memset(&side, 0, sizeof(side))
     side.given, side.operand = matrix_of_numbers(given), matrix_of_numbers(operand)
     side.norms = doubles_of(norms, (m,))
@@ -268,9 +262,8 @@ def exact_elements(x, y, double error, pairs, out, int rounding):
     cdef tf_exact_elements call
     cdef size_t count = len(pairs)
     cdef int failed
-    cdef list kept = []
     memset(&call, 0, sizeof(call))
-    call.x, call.y = side_of(x, count, kept), side_of(y, count, kept)
+    call.x, call.y = side_of(x), side_of(y)
     if (call.x.given.k != call.y.given.k
             or (<object>out).shape not in ((count,), (call.x.given.m, call.y.given.m))):
         raise ValueError(f"out must have a result for each pair; got {(<object>out).shape}")
