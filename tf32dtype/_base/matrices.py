@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -97,3 +98,32 @@ def check_cast(made: np.dtype[Any], out: np.dtype[Any]) -> None:
             f"out must have a dtype that {made} can be cast to with"
             f" casting='same_kind'; got {out}"
         )
+
+
+def checked_out(
+    out: Any, shape: Shape, made: np.dtype[Any], result: str = "the matrix product"
+) -> NDArray[Any] | None:
+    """Return the array that a result of this dtype is written to; None for none."""
+    if out is None:
+        return None
+    written = as_out(out, shape, result)
+    check_cast(made, written.dtype)
+    return written
+
+
+def given_back(result: NDArray[Any], written: NDArray[Any] | None) -> Any:
+    """Return a result, or the array that it is written to."""
+    if written is None:
+        return result[()]
+    np.copyto(written, result, casting="same_kind")
+    return written
+
+
+def matrices_of(
+    a: NDArray[Any], b: NDArray[Any], stack: Shape
+) -> Iterator[tuple[Shape, NDArray[Any], NDArray[Any]]]:
+    """Yield each position of a stack, with the matrices there."""
+    one = np.broadcast_to(a, (*stack, *a.shape[-2:]))
+    other = np.broadcast_to(b, (*stack, *b.shape[-2:]))
+    for place in np.ndindex(stack):
+        yield place, one[place], other[place]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _core
-from .._base.matrices import as_matrices, as_out, check_cast, unwrapped
+from .._base.matrices import as_matrices, checked_out, given_back, matrices_of
+from .flags import flags_of_product
 from .rounding import Target, as_numbers, result_dtype
 from .stages import multiply_pairs, multiply_rows
 
 Array = NDArray[Any]
 
-_OVERFLOW, _INVALID = 2, 8  # as in src/runtime/fp_flags.h
 #: Matrix products of fewer multiply-adds are computed together, as dot products.
 _SMALL = 1 << 15
 
@@ -33,16 +33,10 @@ class ExactProducts(NamedTuple):
         """Compute `tf32dtype.matmul` with ``precision="exact"``."""
         target = Target.of(result_dtype(a.dtype, b.dtype, dtype, out), self.rounding)
         left, right, stack, shape = as_matrices(a, b)
-        written = None if out is None else as_out(out, shape)
-        if written is not None:
-            check_cast(target.dtype, written.dtype)
+        written = checked_out(out, shape, target.dtype)
         result, flags = _stacks(left, right, stack, target, shows_progress=True)
         _core.report(flags, b"matmul")
-        result = result.reshape(shape)
-        if written is None:
-            return result[()]
-        np.copyto(written, result, casting="same_kind")
-        return unwrapped(out)
+        return given_back(result.reshape(shape), written)
 
     def __call__(self, a: Array, b: Array, out: Array) -> int:
         """Write products of stacks of matrices of one dtype; return the flags raised.
@@ -88,7 +82,7 @@ def _stacks(
     if not stack:
         return _product(a, b, target, multiply)
     result, raised = np.empty(shape, target.dtype), 0
-    for place, x, y in _matrices(a, b, stack):
+    for place, x, y in matrices_of(a, b, stack):
         result[place], flags = _product(x, y, target, multiply)
         raised |= flags
     return result, raised
@@ -111,15 +105,6 @@ def _pairs_of(
     return pairs.reshape(-1, 2)
 
 
-def _matrices(
-    a: Array, b: Array, stack: tuple[int, ...]
-) -> Iterator[tuple[tuple[int, ...], Array, Array]]:
-    one = np.broadcast_to(a, (*stack, *a.shape[-2:]))
-    other = np.broadcast_to(b, (*stack, *b.shape[-2:]))
-    for place in np.ndindex(stack):
-        yield place, one[place], other[place]
-
-
 # -- one product -----------------------------------------------------------------------
 
 
@@ -129,7 +114,7 @@ def _product(
     """Return the product of two matrices, or chosen elements of it, and the flags."""
     if target.dtype.kind != "c":
         found, is_finite = multiply(_rows(a), _rows(b.T), target.work, target.first)
-        return target.finish(found), 0 if is_finite else _flags(found, a, b)
+        return target.finish(found), 0 if is_finite else flags_of_product(found, a, b)
     # The real part is [ar, -ai] @ [br; bi], and the imaginary part [ar, ai] @ [bi; br].
     real = _rows(a.real, -a.imag), _rows(b.real.T, b.imag.T)
     imag = _rows(a.real, a.imag), _rows(b.imag.T, b.real.T)
@@ -137,7 +122,7 @@ def _product(
     result = np.empty(first.shape, target.dtype)
     result.real = first
     result.imag, _ = multiply(*imag, target.work, target.first)
-    return result, _flags(result, a, b)
+    return result, flags_of_product(result, a, b)
 
 
 def _rows(*parts: Array) -> Array:
@@ -145,21 +130,3 @@ def _rows(*parts: Array) -> Array:
     if len(parts) == 1:
         return as_numbers(parts[0])
     return np.concatenate([as_numbers(part) for part in parts], axis=1)
-
-
-def _flags(result: Array, a: Array, b: Array) -> int:
-    """Return overflow and invalid operations of results, as NumPy reports them.
-
-    A NaN is not reported if an operand has one, nor an Inf if an operand has one.
-    """
-    if np.isfinite(result).all():
-        return 0
-    one, other = (
-        [np.isnan(x).any(axis), np.isinf(x).any(axis)] for x, axis in ((a, 1), (b, 0))
-    )
-    had_nan, had_infinity = (
-        p[:, None] | q if result.ndim == 2 else p.any() | q.any()  # chosen elements
-        for p, q in zip(one, other, strict=True)
-    )
-    flags = _OVERFLOW * bool((np.isinf(result) & ~(had_nan | had_infinity)).any())
-    return flags | _INVALID * bool((np.isnan(result) & ~had_nan).any())

@@ -12,10 +12,11 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from .. import _core
 from .._base.caller import reports_errors
-from .._base.matrices import as_out, check_cast
+from .._base.matrices import checked_out
 from .._base.wording import cast_advice
 from .._formats.table import find_dtype, own_array
 from .._formats.typed import Out
+from .flags import flags_of
 from .rounding import (
     ExactRounding,
     Target,
@@ -25,8 +26,6 @@ from .rounding import (
 )
 
 Array = NDArray[Any]
-
-_OVERFLOW, _INVALID = 2, 8  # as in src/runtime/fp_flags.h
 
 
 @overload
@@ -130,9 +129,7 @@ def exact_sum(
     kept = [i for i in every if i not in axes]
     shape = tuple(1 if i in axes else n for i, n in enumerate(array.shape))
     shape = shape if keepdims else tuple(array.shape[i] for i in kept)
-    written = None if out is None else as_out(out, shape, "the sums")
-    if written is not None:
-        check_cast(target.dtype, written.dtype)
+    written = checked_out(out, shape, target.dtype, "the sums")
     lengths = [math.prod(array.shape[i] for i in some) for some in (kept, axes)]
     rows = array.transpose(*kept, *axes).reshape(lengths)
     result = _sums(rows, target)
@@ -163,6 +160,5 @@ def _report(result: Array, rows: Array) -> None:
     if strange.any():
         given = rows[strange]
         had_nan, had_infinity = np.isnan(given).any(1), np.isinf(given).any(1)
-        is_nan = np.isnan(result[strange])
-        flags = _OVERFLOW * bool((~is_nan & ~had_infinity & ~had_nan).any())
-        _core.report(flags | _INVALID * bool((is_nan & ~had_nan).any()), b"exact_sum")
+        flags = flags_of(result[strange], had_nan, had_infinity)
+        _core.report(flags, b"exact_sum")

@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _core
-from .._base.matrices import as_matrices, as_out, check_cast, unwrapped
+from .._base.matrices import as_matrices, checked_out, given_back, matrices_of
 from .._base.wording import cast_advice
+from .._exact.flags import flags_of_product
 from .._exact.stages import multiply_rows, rounds_as_usual
 from .._formats.quantize import ROUNDINGS
 from .schemes import Scheme
@@ -26,7 +27,6 @@ Array = NDArray[Any]
 #: Sums of products by the exponent of the power of two that they count
 Terms = dict[int, Array]
 
-_OVERFLOW, _INVALID = 2, 8  # as in src/runtime/fp_flags.h
 _NEAREST = ROUNDINGS.index("ties_to_even")
 #: Columns and elements of a tile of the result.
 _WIDTH, _TILE = 1024, 1 << 19
@@ -69,16 +69,10 @@ class IntegerProducts(NamedTuple):
         """Compute `tf32dtype.matmul` with this precision."""
         work, chosen = result_dtypes(self.scheme, a.dtype, b.dtype, dtype)
         left, right, stack, shape = as_matrices(a, b)
-        written = None if out is None else as_out(out, shape)
-        if written is not None:
-            check_cast(chosen, written.dtype)
+        written = checked_out(out, shape, chosen)
         result = np.empty((*stack, left.shape[-2], right.shape[-1]), work)
         _core.report(self._stacks(left, right, result), b"matmul")
-        rounded = result.reshape(shape).astype(chosen, copy=False)
-        if written is None:
-            return rounded[()]
-        np.copyto(written, rounded, casting="same_kind")
-        return unwrapped(out)
+        return given_back(result.reshape(shape).astype(chosen, copy=False), written)
 
     def __call__(self, a: Array, b: Array, out: Array) -> int:
         """Write products of stacks of matrices of one dtype; return the flags raised.
@@ -96,12 +90,10 @@ class IntegerProducts(NamedTuple):
                 f"precision {self.scheme.name!r} must not be used in a scope of"
                 " td.arithmetic with float64=True, which rounds its integers"
             )
-        flags, stack = 0, out.shape[:-2]
-        one = np.broadcast_to(a, (*stack, *a.shape[-2:]))
-        other = np.broadcast_to(b, (*stack, *b.shape[-2:]))
+        flags = 0
         with np.errstate(all="ignore"):
-            for place in np.ndindex(stack):
-                flags |= _multiply(self.scheme, one[place], other[place], out[place])
+            for place, x, y in matrices_of(a, b, out.shape[:-2]):
+                flags |= _multiply(self.scheme, x, y, out[place])
         return flags
 
 
@@ -131,18 +123,7 @@ def _multiply(scheme: Scheme, a: Array, b: Array, out: Array) -> int:
             results[special[own]] = multiply_rows(
                 rows[own][special[own]], rows[others], out.dtype, _NEAREST
             )[0]
-    return _flags(out, *rows)
-
-
-def _flags(result: Array, x: Array, y: Array) -> int:
-    """Return overflow and invalid operations of results, as NumPy reports them."""
-    if np.isfinite(result).all():
-        return 0
-    had_nan = np.isnan(x).any(1)[:, None] | np.isnan(y).any(1)
-    had_infinity = np.isinf(x).any(1)[:, None] | np.isinf(y).any(1)
-    overflows = np.isinf(result) & ~(had_nan | had_infinity)
-    invalid = np.isnan(result) & ~had_nan
-    return _OVERFLOW * bool(overflows.any()) | _INVALID * bool(invalid.any())
+    return flags_of_product(out, a, b)
 
 
 # -- integers --------------------------------------------------------------------------

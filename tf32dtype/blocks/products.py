@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from .. import _core
 from .._base.caller import cast
-from .._base.matrices import as_out, check_cast, check_k, stack_of
+from .._base.matrices import check_k, checked_out, stack_of
 from .._base.wording import one_of
 from .._formats.table import find, find_dtype, own_array
 from .._formats.typed import DTypeOf, Out, Scalar, Terms, ValueNamed
@@ -156,9 +156,7 @@ def matmul(
     shape = (*stack, *rows, *columns)
     wanted = _result_dtype(dtype)
     native = wanted.newbyteorder("=")
-    target = None if out is None else as_out(out, shape)
-    if target is not None:
-        check_cast(wanted, target.dtype)
+    target = checked_out(out, shape, wanted)
     direct = target is not None and target.dtype == native and _is_apart(target, x, y)
     result = target if direct and target is not None else np.empty(shape, native)
     flags = _multiply(x, y, result, stack, block, terms or 4)
