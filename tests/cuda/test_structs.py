@@ -11,7 +11,12 @@ from tests.support.cuda import tfc  # noqa: F401
 from tests.support.paths import SRC
 from tf32dtype import _core
 from tf32dtype.cuda._functions import reductions, ufuncs
-from tf32dtype.cuda._matmul import operand_lines, tile_options
+from tf32dtype.cuda._matmul import (
+    exact,
+    integer_products,
+    operand_lines,
+    tile_options,
+)
 from tf32dtype.cuda._runtime import strides
 from tf32dtype.cuda.blocks import kernels, products, wgmma
 
@@ -25,6 +30,10 @@ STRUCTS: list[tuple[str, str, Any]] = [
     ("cuda/ufuncs/ending.h", "ending", reductions._ENDING),
     ("cuda/matmul/tile_loader.h", "tf_task", tile_options.TASK),
     ("cuda/matmul/transpose.cu", "tf_operand_lines", operand_lines._LINES),
+    ("cuda/exact/moduli.h", "scale_limits", integer_products.LIMITS),
+    ("cuda/exact/reconstruct.h", "reconstruction", integer_products.RECONSTRUCTION),
+    ("cuda/exact/multiply_int8.cu", "products", integer_products.PRODUCTS),
+    ("cuda/exact/round_sums.cu", "source", exact.SOURCE),
     ("cuda/blocks/fma_matmul.cu", "tf_side", products._SIDE),
     ("cuda/blocks/fma_matmul.cu", "tf_block_task", products.TASK),
     ("cuda/blocks/wgmma_matmul.cu", "Side", wgmma.SIDE),

@@ -38,7 +38,8 @@ struct scale_limits {
     int32_t most; /* the largest exponent of fast mode */
     int32_t unused;
 };
-static_assert(sizeof(scale_limits) == 336, "as in tf32dtype/cuda/_matmul/integer_products.py");
+static_assert(sizeof(scale_limits) == 336 && TF_OFFSETOF(scale_limits, count) == 320,
+              "as in tf32dtype/cuda/_matmul/integer_products.py");
 
 /* Returns the largest exponent that an integer allows. */
 inline int exponent_for(uint64_t x, const scale_limits &of)

@@ -84,7 +84,8 @@ struct products {
     int64_t m, n;
     int32_t slices, count, a_count, b_count, tiles, unused;
 };
-static_assert(sizeof(products) == 40, "as in tf32dtype/cuda/_matmul/integer_products.py");
+static_assert(sizeof(products) == 40 && TF_OFFSETOF(products, slices) == 16,
+              "as in tf32dtype/cuda/_matmul/integer_products.py");
 
 /* Returns the matrix of an operand for a matrix of the results. */
 inline int matrix_of(int result, int count, int own)

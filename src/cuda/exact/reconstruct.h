@@ -20,7 +20,7 @@ struct reconstruction {
     uint32_t inverses[MOST_MODULI]; /* of P / p_j, modulo p_j */
     int64_t moduli;
 };
-static_assert(sizeof(reconstruction) == 616,
+static_assert(sizeof(reconstruction) == 616 && TF_OFFSETOF(reconstruction, inverses) == 528,
               "as in tf32dtype/cuda/_matmul/integer_products.py");
 
 /* Adds y times a factor to x. */

@@ -317,7 +317,8 @@ struct source {
     int64_t plane;
     reconstruction by;
 };
-static_assert(sizeof(source) == 648, "as in tf32dtype/cuda/_matmul/exact.py");
+static_assert(sizeof(source) == 648 && TF_OFFSETOF(source, by) == 32,
+              "as in tf32dtype/cuda/_matmul/exact.py");
 
 /* Returns at least the norm of the parts that truncation removed from a row of k numbers. */
 inline double cut_norm(const integer_row &x, int exponent, int64_t k)
