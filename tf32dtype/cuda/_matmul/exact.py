@@ -18,11 +18,12 @@ from ..._exact.stages import compensated_error, float64_error
 from ..._integer_products.schemes import COUNTS, Scheme
 from .._arrays.ndarray import lying
 from .._runtime.backend import Kernel, View, Words, check_aligned, current
-from . import wgmma
+from . import operand_rows, wgmma
 from .integer_products import (
     MOST_K,
     RECONSTRUCTION,
     Residues,
+    at,
     plan_residues,
     reconstruction_of,
 )
@@ -31,8 +32,6 @@ from .tile_options import LARGEST, MOST, Launches, Matrices, Room, Writer, piece
 FLOAT64 = np.dtype(np.float64)
 #: struct row_facts of src/cuda/exact/rows.h
 FACTS = 24
-#: Lines and threads of a block of rows.cu.
-LINES, ROW_THREADS = 32, (32, 16)
 #: Rows and columns of a tile, and threads of a block, of round_sums.cu.
 SIDE, THREADS = 64, 256
 
@@ -54,8 +53,7 @@ MOST_SUMS = 1 << 27
 
 def rows_kernel(dtype: np.dtype[Any]) -> Kernel:
     """Return the kernel that reads rows of float32 or float64."""
-    item = "double" if dtype == FLOAT64 else "float"
-    return Kernel("cuda/exact/rows.cu", "read_rows", (f"-DITEM={item}",))
+    return operand_rows.kernel("rows.cu", "read_rows", dtype)
 
 
 def rounding_kernel(dtype: np.dtype[Any], of_integers: bool = False) -> Kernel:
@@ -94,16 +92,14 @@ class _Rows(NamedTuple):
     """The float64 rows of an operand, and their facts, in an allocation."""
 
     kernel: Kernel
-    extents: tuple[int, ...]  #: strides in numbers, matrices, lines and k
-    grid: tuple[int, int]
+    extents: tuple[int, ...]  #: `Matrices.extents`
     rows: int  #: bytes from the start of the allocation
     facts: int
 
     def read(self, x: View, memory: Any) -> None:
         """Launch the kernel that reads the operand."""
-        words = Words(x.data.ptr, *self.extents)
-        rows, facts = (View(FLOAT64, memory + start, (1,), (8,)) for start in self[3:])
-        current().launch(self.kernel, self.grid, ROW_THREADS, words, rows, facts)
+        places = (at(memory, start) for start in (self.rows, self.facts))
+        operand_rows.read(self.kernel, self.extents, x, *places)
 
     @property
     def step(self) -> int:
@@ -120,12 +116,9 @@ def _plan_rows(x: Matrices, room: Room) -> _Rows:
             f"a and b must have at most {MOST} matrices, and {LARGEST} elements along"
             f" an axis, with precision 'exact' on a GPU; got shape {x.shape}"
         )
-    strides = (i // x.dtype.itemsize for i in x.strides)
-    extents = *strides, count, lines, k
-    grid = pieces(lines, LINES), count
     every = count * lines
     places = room.place(8 * every * k), room.place(FACTS * every)
-    return _Rows(rows_kernel(x.dtype), extents, grid, *places)
+    return _Rows(rows_kernel(x.dtype), x.extents, *places)
 
 
 class _Part(NamedTuple):
@@ -184,12 +177,12 @@ class _ExactProduct(NamedTuple):
             (part.matrices, part.height, n),
             lying((part.matrices, part.height, n), 8),
         )
-        for at in range(0, max(k, 1), DEPTH):
-            depth = min(DEPTH, k - at)
+        for begin in range(0, max(k, 1), DEPTH):
+            depth = min(DEPTH, k - begin)
             x, y = (
                 View(
                     FLOAT64,
-                    memory + rows.rows + 8 * (row * k + at),
+                    memory + rows.rows + 8 * (row * k + begin),
                     (part.matrices, height, depth),
                     (8 * k * rows.step, 8 * k, 8),
                 )
@@ -198,7 +191,7 @@ class _ExactProduct(NamedTuple):
                     (self.y, part.first * self.y.step, n),
                 )
             )
-            current().gemm(x, y.swapaxes(1, 2), sums, "float64", beta=float(at > 0))
+            current().gemm(x, y.swapaxes(1, 2), sums, "float64", beta=float(begin > 0))
 
     def _round(self, part: _Part, memory: Any, source: Any, out: View) -> None:
         """Launch the kernel that rounds the sums of a part, or integers."""

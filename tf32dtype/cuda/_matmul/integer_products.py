@@ -16,17 +16,17 @@ import numpy as np
 
 from ..._integer_products.schemes import MODULI, Scheme
 from .._runtime.backend import (
+    KEPT,
     Constant,
     Kernel,
     Shape,
     View,
-    Words,
     check_aligned,
     current,
     int32,
     int64,
 )
-from . import wgmma
+from . import operand_rows, wgmma
 from .native import Lines
 from .tile_options import (
     LARGEST,
@@ -43,8 +43,8 @@ INT8 = np.dtype(np.int8)
 INT32 = np.dtype(np.int32)
 FLOAT64 = np.dtype(np.float64)
 
-#: Lines and threads of a block of integer_rows.cu, and threads of reconstruct.cu.
-LINES, ROW_THREADS, THREADS = 32, (32, 16), 256
+#: Threads of a block of reconstruct.cu.
+THREADS = 256
 #: struct integer_row
 ROW = 12
 #: Sums of k bounds, of at most 64 * 64, are below 2^31.
@@ -122,10 +122,10 @@ def reconstruction_of(moduli: int) -> Constant:
 
 def rows_kernel(name: str, dtype: np.dtype[Any]) -> Kernel:
     """Return a kernel that reads float32 or float64, by its name."""
-    item = "double" if dtype == FLOAT64 else "float"
-    return Kernel("cuda/exact/integer_rows.cu", name, (f"-DITEM={item}",))
+    return operand_rows.kernel("integer_rows.cu", name, dtype)
 
 
+@lru_cache(maxsize=KEPT)
 def product_kernel(tile: wgmma.Tile, has_maxima: bool) -> Kernel:
     """Return the kernel that multiplies matrices of int8."""
     macros = wgmma.macros_of("k32.s32.s8.s8", 1, tile.stages, tile)
@@ -136,17 +136,21 @@ def product_kernel(tile: wgmma.Tile, has_maxima: bool) -> Kernel:
 
 def last_kernel(dtype: np.dtype[Any], to: np.dtype[Any]) -> Kernel:
     """Return the kernel that reconstructs results, and rounds them."""
-    item = "double" if dtype == FLOAT64 else "float"
-    macros = f"ITEM={item}", f"SINGLE={int(to == np.float32)}"
-    options = tuple(f"-D{x}" for x in macros)
-    return Kernel("cuda/exact/reconstruct.cu", "reconstruct", options)
+    single = f"SINGLE={int(to == np.float32)}"
+    return operand_rows.kernel("reconstruct.cu", "reconstruct", dtype, single)
+
+
+@lru_cache(maxsize=KEPT)
+def sizes_of(*fields: int) -> Constant:
+    """Return struct products."""
+    return Constant(np.array((*fields, 0), PRODUCTS))
 
 
 class _Operand(NamedTuple):
     """An operand, and where its parts begin in an allocation."""
 
     dtype: np.dtype[Any]
-    extents: Shape  #: strides in numbers, matrices, lines and k
+    extents: Shape  #: `Matrices.extents`
     padded: int  #: k of lines of integers, a multiple of 32
     rows: int  #: facts of rows
     maxima: int
@@ -157,10 +161,6 @@ class _Operand(NamedTuple):
     def lines(self) -> int:
         """Return the number of all lines."""
         return self.extents[3] * self.extents[4]
-
-    def words(self, x: View) -> Words:
-        """Return struct operand."""
-        return Words(x.data.ptr, *self.extents)
 
     def map(self, memory: Any, planes: int, lines: int) -> Any:
         """Return a tensor map of bounds (one plane) or of residues."""
@@ -178,16 +178,16 @@ def at(memory: Any, start: int) -> View:
 
 
 def _plan_operand(x: Matrices, scheme: Scheme, room: Room, shares: bool) -> _Operand:
-    (count, lines, k), distinct = x.shape, x.distinct
+    count, lines, k = x.shape
     if shares or scheme.is_fast:
-        count = distinct
+        count = x.distinct
     if k > MOST_K or x.shape[0] > MOST or lines > LARGEST:
         raise ValueError(
             f"operands must have k below 2^19 and at most {MOST} matrices with"
             f" precision={scheme.name!r} on a GPU; got shape {x.shape}"
         )
-    strides = (i // x.dtype.itemsize for i in x.strides)
-    padded, every = pieces(k, LINES) * LINES, count * lines
+    strides, every = x.extents[:3], count * lines
+    padded = pieces(k, operand_rows.ROWS) * operand_rows.ROWS
     return _Operand(
         x.dtype,
         (*strides, count, lines, k),
@@ -238,21 +238,18 @@ class Residues(NamedTuple):
         self, name: str, own: _Operand, x: View, *given: Any, number: int | None = None
     ) -> None:
         """Launch a kernel that reads all rows of an operand."""
-        kernel = rows_kernel(name, own.dtype)
-        grid = pieces(own.extents[4], LINES), own.extents[3]
         last = int64(own.padded), *(() if number is None else (int32(number),))
-        current().launch(kernel, grid, ROW_THREADS, own.words(x), *given, *last)
+        kernel = rows_kernel(name, own.dtype)
+        operand_rows.read(kernel, own.extents, x, *given, *last)
 
     def _multiply(self, memory: Any, *, has_maxima: bool) -> None:
         """Launch the product of bounds or of residues."""
         s, m, n = self.shape
         planes = 1 if has_maxima else self.scheme.number
         tiles = self.tiles * planes
-        sizes = np.zeros((), PRODUCTS)
-        sizes["m"], sizes["n"], sizes["tiles"] = m, n, tiles
-        sizes["slices"] = pieces(self.x.padded, wgmma.SLICE)
-        sizes["count"] = s
-        sizes["a_count"], sizes["b_count"] = self.x.extents[3], self.y.extents[3]
+        slices = pieces(self.x.padded, wgmma.SLICE)
+        counts = s, self.x.extents[3], self.y.extents[3]
+        sizes = sizes_of(m, n, slices, *counts, tiles)
         current().launch(
             product_kernel(self.tile, has_maxima),
             (min(tiles, current().processors()),),
@@ -301,7 +298,7 @@ class _IntegerProduct(NamedTuple):
             self.last,
             (pieces(m * n, THREADS), s),
             (THREADS,),
-            *(own.words(x) for own, x in each),
+            *(operand_rows.operand(own.extents, x) for own, x in each),
             reconstruction_of(residues.scheme.number),
             at(memory, residues.products),
             *(at(memory, own.rows) for own, _ in each),

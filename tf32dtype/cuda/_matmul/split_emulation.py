@@ -298,7 +298,7 @@ def plan_split(
     return Split(
         split_kernel(format, parts),
         _grid(depth, a, b),
-        (_extents(a), _extents(b)),
+        (a.extents, b.extents),
         (int64(depth), int32(saturates)),
         x,
         y._replace(start=second),
@@ -379,7 +379,7 @@ def _plan_split(
         fused,
         pieces,
         tuple(each),
-        (_extents(a)[:3], _extents(b)[:3]),
+        (a.extents[:3], b.extents[:3]),
         (-(-math.prod(c.shape) // PATCHED),),
         (int32(count), *map(int64, (*c.shape, k)), int32(saturates)),
     )
@@ -489,7 +489,7 @@ def _plan_narrow(
         return _Rounding(
             tuple(_narrow_kernel(format, i) for i in ("greatest", "scales", "narrow")),
             _grid(depth, x),
-            _extents(x),
+            x.extents,
             _lines(x, depth, _multiplied(format)),
             0 if own is None else x.distinct * (x.shape[1] if own else 1),
             flag,
@@ -543,12 +543,3 @@ def _grid(padded: int, *operands: Matrices) -> tuple[int]:
             f"a and b must be small enough for one launch; got shapes {shapes}"
         )
     return (tiles,)
-
-
-def _extents(x: Matrices) -> Shape:
-    """Return strides in elements, and the numbers of matrices, lines and k.
-
-    With an address before them, they are `struct strided_operand` of operands.h. The
-    strides are those of `struct matrices` of patch_specials.cu.
-    """
-    return *(step // ITEM for step in x.strides), x.distinct, *x.shape[1:]

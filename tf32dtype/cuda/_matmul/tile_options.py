@@ -69,6 +69,16 @@ class Matrices(NamedTuple):
         """Return the number of different matrices: 1 if the stack repeats one."""
         return self.shape[0] if self.strides[0] else 1
 
+    @property
+    def extents(self) -> Shape:
+        """Return strides in elements, and the numbers of matrices, rows and columns.
+
+        With an address before them, they are `struct strided_operand` of
+        src/cuda/matmul/operands.h, and `struct operand` of src/cuda/exact/operand.h.
+        """
+        strides = (step // self.dtype.itemsize for step in self.strides)
+        return *strides, self.distinct, *self.shape[1:]
+
     def part(self, axis: int, first: int, most: int) -> Matrices:
         """Return the layout of at most `most` positions along an axis."""
         shape = list(self.shape)
