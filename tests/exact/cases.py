@@ -48,6 +48,17 @@ def items(x: Array) -> Array:
     return np.ascontiguousarray(x).view(f"u{x.itemsize}")
 
 
+def assert_items(found: Array, wanted: Array, what: str) -> None:
+    """Compare the items of a matrix with unsigned integers."""
+    differ = np.argwhere(items(found) != wanted)
+    if len(differ):
+        i, j = differ[0]
+        raise AssertionError(
+            f"{len(differ)} of {wanted.size} elements differ; [{i}, {j}] is"
+            f" {items(found)[i, j]:#x}, not {wanted[i, j]:#x} ({what})"
+        )
+
+
 def check(
     a: Array, b: Array, rounding: Any = "ties_to_even", dtype: str | None = None
 ) -> Array:
@@ -55,14 +66,7 @@ def check(
     target = None if dtype is None else dtype_of(dtype)
     with np.errstate(all="ignore"):
         found = td.matmul(a, b, precision="exact", rounding=rounding, dtype=target)
-    wanted = expected(a, b, found.dtype.name, rounding)
-    differ = np.argwhere(items(found) != wanted)
-    if len(differ):
-        i, j = differ[0]
-        raise AssertionError(
-            f"{len(differ)} of {wanted.size} elements differ; [{i}, {j}] is"
-            f" {items(found)[i, j]:#x}, not {wanted[i, j]:#x} ({rounding})"
-        )
+    assert_items(found, expected(a, b, found.dtype.name, rounding), rounding)
     return found
 
 

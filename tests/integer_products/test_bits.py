@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tf32dtype as td
-from tests.exact.cases import DRAWN, FORMS, Drawn, items, normal
+from tests.exact.cases import DRAWN, FORMS, Drawn, assert_items, items, normal
 from tests.reference import integer_products as reference
 from tf32dtype._integer_products import products
 
@@ -31,14 +31,7 @@ def check(a: Array, b: Array, precision: Any, dtype: str | None = None) -> Array
     is_double = np.result_type(a, b) == np.float64
     form = FORMS[found.dtype.name]
     wanted = reference.matmul(rows, columns, precision, form, is_double)
-    unsigned = np.array(wanted, np.uint64).reshape(found.shape)
-    differ = np.argwhere(items(found) != unsigned)
-    if len(differ):
-        i, j = differ[0]
-        raise AssertionError(
-            f"{len(differ)} of {found.size} elements differ; [{i}, {j}] is"
-            f" {items(found)[i, j]:#x}, not {unsigned[i, j]:#x} ({precision})"
-        )
+    assert_items(found, np.array(wanted, np.uint64).reshape(found.shape), precision)
     return found
 
 
